@@ -128,8 +128,8 @@ const mode = inGroup('Proxy mode', [
   fieldFlag('connect-retry', 'connectRetry', {
     help: 'Give a client another endpoint when the one it got refuses its connection, says nothing or is gone (TCP). For no Service (false), for those with the annotation service.kube-proxy-ts.io/connect-retry: "on" (annotated), or for all but those with "off" (true). (Not a flag of kube-proxy.)',
   }),
-  fieldFlag('choose-at-connect', 'chooseAtConnect', {
-    help: 'Let processes of a cgroup choose the endpoint of a cluster IP when they connect, so that none of their packets has to be translated (TCP; modes nftables and iptables): "pods", or the folder of a cgroup. Empty: none. (Not a flag of kube-proxy.)',
+  fieldFlag('socket-balancing', 'socketBalancing', {
+    help: 'Let processes choose the endpoint of a cluster IP when they connect, so that none of their packets has to be translated (TCP; modes nftables and iptables): those of pods, all, or those of a cgroup, by its folder. Empty: none. (Not a flag of kube-proxy.)',
   }),
 ])
 

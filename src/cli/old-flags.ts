@@ -15,6 +15,13 @@ const stillWork = inGroup('Old flags that still work', [
     warning: 'use --cleanup instead',
   }),
   flag({
+    name: 'choose-at-connect',
+    kind: 'string',
+    field: 'socketBalancing',
+    help: 'The old name of --socket-balancing.',
+    warning: 'use --socket-balancing instead, this name goes with the next version',
+  }),
+  flag({
     name: 'healthz-port',
     kind: 'int32',
     default: healthzPort,

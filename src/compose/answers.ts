@@ -13,7 +13,7 @@ import { systemClock } from '../lib/clock.ts'
 import { closeAll } from '../lib/close-all.ts'
 import type { ApiClient } from '../kube/api-client.ts'
 import type { Metrics } from '../metrics/metrics.ts'
-import type { ChooseAtConnect } from '../connect/choose-at-connect.ts'
+import type { SocketBalancing } from '../connect/socket-balancing.ts'
 import type { ConnectRetry } from '../retry/connect-retry.ts'
 import { formatRetryStatus } from '../retry/format-status.ts'
 import { affinityQuestion } from './affinity-question.ts'
@@ -43,7 +43,7 @@ export interface AnswersOptions {
   readonly state: NodeState
   readonly inForce: ModeInForce
   readonly retry: ConnectRetry
-  readonly connectChoice: Pick<ChooseAtConnect, 'status' | 'cgroup'> | undefined
+  readonly socketBalancing: Pick<SocketBalancing, 'status' | 'cgroup'> | undefined
   readonly metrics: Metrics
   readonly selfCheck: SelfCheck | undefined
 }
@@ -65,7 +65,7 @@ export class Answers {
         mode: inForce.mode.name,
         nodeName,
         ejected: this.#ejected().map(({ backend }) => backend),
-        without: options.connectChoice?.cgroup,
+        without: options.socketBalancing?.cgroup,
       }),
       open: inForce.running.traffic,
       clock: systemClock,
@@ -89,7 +89,7 @@ export class Answers {
       nodeName,
       state: options.state,
       api: options.api,
-      chooseAtConnect: options.connectChoice?.cgroup,
+      socketBalancing: options.socketBalancing?.cgroup,
       target: parseFlowLogTarget(run.flowLog),
       version: run.version,
       clock: systemClock,
@@ -133,10 +133,16 @@ export class Answers {
 
   /** Lines for people. */
   status(): string {
-    const { pipelines, retry, connectChoice, selfCheck, inForce } = this.#options
+    const { pipelines, retry, socketBalancing, selfCheck, inForce } = this.#options
     const drift = pipelines.map(({ node, driftState }) => formatDrift(`IPv${node.family}`, driftState))
     const retries = formatRetryStatus(retry, systemClock.now())
-    const parts = [selfCheck?.status(), drift.join('\n'), inForce.running.status?.(), retries, connectChoice?.status()]
+    const parts = [
+      selfCheck?.status(),
+      drift.join('\n'),
+      inForce.running.status?.(),
+      retries,
+      socketBalancing?.status(),
+    ]
     return parts.filter(Boolean).join('\n\n')
   }
 
@@ -170,7 +176,7 @@ export class Answers {
       machineAddresses: state.machineAddresses,
       serviceCidrs: state.serviceCidrs,
       ejected: this.#ejected(),
-      chooseAtConnect: this.#options.connectChoice?.cgroup,
+      socketBalancing: this.#options.socketBalancing?.cgroup,
     }
   }
 }

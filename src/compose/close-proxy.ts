@@ -19,7 +19,7 @@ export interface Belongings {
   /** One for each IP family. A sync that is under way comes to its end. */
   readonly parts: readonly Stoppable[]
   readonly retry: Closable
-  readonly connectChoice: Closable | undefined
+  readonly socketBalancing: Closable | undefined
   readonly mode: Closable
   readonly servers: Closable
   readonly answers: Closable
@@ -31,14 +31,14 @@ export interface Belongings {
  * Questions are answered until the mode is closed. Closes everything, also after an error; rejects with the first one.
  */
 export function closeProxy(belongings: Belongings) {
-  const { addressWatch, rest, tripwire, parts, retry, connectChoice, mode, servers, answers, source } = belongings
+  const { addressWatch, rest, tripwire, parts, retry, socketBalancing, mode, servers, answers, source } = belongings
   return closeAll(
     () => addressWatch?.close(),
     () => rest.stop(),
     () => tripwire.stop(),
     ...parts.map((part) => () => part.stop()),
     () => retry.close(),
-    () => connectChoice?.close(),
+    () => socketBalancing?.close(),
     () => mode.close(),
     () => servers.close(),
     () => answers.close(),

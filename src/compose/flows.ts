@@ -31,7 +31,7 @@ export interface FlowsOptions {
   /** Undefined without an API server. */
   readonly api: ApiClient | undefined
   /** The cgroup whose processes choose an endpoint when they connect; undefined: none do. */
-  readonly chooseAtConnect: string | undefined
+  readonly socketBalancing: string | undefined
   readonly target: FlowLogTarget
   readonly version: string
   readonly clock: Clock
@@ -184,7 +184,7 @@ export class Flows {
   }
 
   #answer(after: number, service: string | undefined, { names, counts }: FlowWatch): FlowsAnswer {
-    const { nodeName, mode, chooseAtConnect } = this.#options
+    const { nodeName, mode, socketBalancing } = this.#options
     const [first] = this.#records
     const flows = this.#records.filter(
       (flow) => flow.number > after && (service === undefined || serviceOf(flow.service) === service),
@@ -194,9 +194,9 @@ export class Flows {
       ...(mode.translates === 'by relaying'
         ? [`no backends: in ${mode.name} mode the proxy carries connections itself`]
         : []),
-      ...(chooseAtConnect === undefined
+      ...(socketBalancing === undefined
         ? []
-        : [`no connections chosen at connect() by processes in ${chooseAtConnect}`]),
+        : [`no connections chosen at connect() by processes in ${socketBalancing}`]),
       ...names.problems,
     ]
     return {

@@ -20,7 +20,7 @@ import { Answers } from './answers.ts'
 import { beginSource, type BegunSource } from './begin.ts'
 import { closeProxy } from './close-proxy.ts'
 import { clusterHandlers } from './cluster-handlers.ts'
-import { loadConnectChoice, type OpenConnectChoice } from './connect-choice.ts'
+import { loadSocketBalancing, type OpenSocketBalancing } from './socket-balancing.ts'
 import { hasIpv6 } from './families.ts'
 import { FamilyPart } from './family-part.ts'
 import type { FamilyPipeline } from '../reconcile/family-pipeline.ts'
@@ -34,7 +34,7 @@ import { OtherModes } from './other-modes.ts'
 import { NodeState } from './node-state.ts'
 import { NodeWait } from './node-wait.ts'
 import { Rest } from './rest.ts'
-import type { ChooseAtConnect } from '../connect/choose-at-connect.ts'
+import type { SocketBalancing } from '../connect/socket-balancing.ts'
 import type { ConnectRetry } from '../retry/connect-retry.ts'
 import { openConnectRetry } from './retries.ts'
 import type { SelfCheck } from './self-check.ts'
@@ -65,7 +65,7 @@ interface Opened {
   readonly source: ClusterSource
   readonly families: readonly Family[]
   readonly inForce: ModeInForce
-  readonly openConnectChoice: OpenConnectChoice | undefined
+  readonly openSocketBalancing: OpenSocketBalancing | undefined
 }
 
 export class NodeProxy {
@@ -79,7 +79,7 @@ export class NodeProxy {
   readonly #state: NodeState
   readonly #nodeWait: NodeWait
   readonly #retry: ConnectRetry
-  readonly #connectChoice: ChooseAtConnect | undefined
+  readonly #socketBalancing: SocketBalancing | undefined
   readonly #parts: readonly FamilyPart[]
   readonly #servers: Servers
   readonly #events: Pick<EventRecorder, 'record'>
@@ -115,8 +115,8 @@ export class NodeProxy {
       source.close()
       throw error
     })
-    const openConnectChoice = await loadConnectChoice(config.chooseAtConnect, inForce.mode, log)
-    const opened = new NodeProxy(options, { context, source, families, inForce, openConnectChoice })
+    const openSocketBalancing = await loadSocketBalancing(config.socketBalancing, inForce.mode, log)
+    const opened = new NodeProxy(options, { context, source, families, inForce, openSocketBalancing })
     proxy = opened
     countRequests((request) => opened.#countRequest(request))
     return opened
@@ -181,7 +181,7 @@ export class NodeProxy {
       events: this.#events,
       log,
     })
-    this.#connectChoice = opened.openConnectChoice?.({
+    this.#socketBalancing = opened.openSocketBalancing?.({
       families,
       views: (family) => this.#pipeline(family)!.views(),
       metrics: this.#metrics,
@@ -199,7 +199,7 @@ export class NodeProxy {
       state: this.#state,
       inForce,
       retry: this.#retry,
-      connectChoice: this.#connectChoice,
+      socketBalancing: this.#socketBalancing,
       metrics: this.#metrics,
       selfCheck,
     })
@@ -326,7 +326,7 @@ export class NodeProxy {
       tripwire: this.#tripwire,
       parts: this.#parts,
       retry: this.#retry,
-      connectChoice: this.#connectChoice,
+      socketBalancing: this.#socketBalancing,
       mode: this.#inForce.running,
       servers: this.#servers,
       answers: this.#answers,
@@ -375,10 +375,10 @@ export class NodeProxy {
   }
 
   #followers(family: Family): Follower[] {
-    const choice = this.#connectChoice
+    const choice = this.#socketBalancing
     return [
       { name: 'connect_retry', follow: ({ node, changes }) => this.#retry.follow(node, changes) },
-      { name: 'choose_at_connect', follow: ({ node, changes }) => choice?.follow(node, changes) },
+      { name: 'socket_balancing', follow: ({ node, changes }) => choice?.follow(node, changes) },
       { name: 'other_modes', follow: () => this.#otherModes.synced(family) },
       { name: 'rest', follow: () => this.#rest.synced() },
     ]

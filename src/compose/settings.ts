@@ -23,7 +23,7 @@ const restartFields = [
   'hostnameOverride',
   'featureGates',
   'enableProfiling',
-  'chooseAtConnect',
+  'socketBalancing',
 ] as const
 
 export function restartsFor(mode: Mode, before: KubeProxyConfiguration, after: KubeProxyConfiguration): boolean {

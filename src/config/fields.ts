@@ -1,7 +1,17 @@
 // KubeProxyConfiguration v1alpha1 as one table: every field that a file may have, with its default and its rules.
 // As in kube-proxy 1.37; fields marked `legacy` are from older versions.
 
-import { isCgroup, isCidr, isHostPort, isIp, notNegative, oneOf, positive, previousMinor, within } from './checks.ts'
+import {
+  isSocketScope,
+  isCidr,
+  isHostPort,
+  isIp,
+  notNegative,
+  oneOf,
+  positive,
+  previousMinor,
+  within,
+} from './checks.ts'
 import {
   bool,
   boolOrAnnotated,
@@ -195,10 +205,14 @@ export const configurationFields = {
     'Give a client another endpoint when the one it got does not answer: for no Service (false), for those that ask for it by annotation (annotated), or for all but those that decline it (true). Not a field of kube-proxy.',
     { omitDefault: true },
   ),
-  chooseAtConnect: string(
-    'Let processes of a cgroup choose the endpoint of a cluster IP when they connect (TCP): "pods", or the folder of a cgroup. Empty: none. Not a field of kube-proxy.',
-    { omitDefault: true, check: isCgroup },
+  socketBalancing: string(
+    'Let processes choose the endpoint of a cluster IP when they connect (TCP): those of "pods", "all", or those of a cgroup, by its folder. Empty: none. Not a field of kube-proxy.',
+    { omitDefault: true, check: isSocketScope },
   ),
+  chooseAtConnect: string('The old name of socketBalancing.', {
+    omitDefault: true,
+    legacy: 'it is called socketBalancing now',
+  }),
   trafficMetrics: int32(
     'Show the traffic of so many service ports as metrics, and of the rest as "other". 0: nothing counts. Not a field of kube-proxy.',
     { omitDefault: true, check: within(0, 10_000) },

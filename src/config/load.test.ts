@@ -107,6 +107,12 @@ test('loadConfiguration() uses a file with unknown and repeated fields, and warn
   ])
 })
 
+test('loadConfiguration() takes the old name of socketBalancing, and warns', () => {
+  const { config, warnings } = load('mode: nftables\nchooseAtConnect: pods')
+  expect(config.socketBalancing).toBe('pods')
+  expect(warnings).toEqual([expect.stringContaining('it is called socketBalancing now')])
+})
+
 test('loadConfiguration() understands fields of old kube-proxies and warns of those that are set', () => {
   const { config, warnings } = load('udpIdleTimeout: 1s\nresourceContainer: ""\nconntrack: {max: 1000}\nportRange: 1-2')
   expect(config.userspace).toEqual({ portRange: '1-2', udpIdleTimeoutMs: 1000 })

@@ -6,7 +6,7 @@ import type { DetectLocalMode, KubeProxyConfiguration } from './types.ts'
 
 /** Takes the settings of the file's mode. As in kube-proxy, no mode counts as iptables. */
 export function settle(file: FileConfiguration): KubeProxyConfiguration {
-  const { iptables, ipvs, nftables, clusterCIDR, portRange, udpIdleTimeoutMs, ...rest } = file
+  const { iptables, ipvs, nftables, clusterCIDR, portRange, udpIdleTimeoutMs, chooseAtConnect, ...rest } = file
   const { periods, masquerade } = blockOf(file.mode)
   const { syncPeriodMs, minSyncPeriodMs } = file[periods]
   return {
@@ -23,6 +23,7 @@ export function settle(file: FileConfiguration): KubeProxyConfiguration {
     detectLocalMode: file.detectLocalMode as DetectLocalMode,
     detectLocal: { ...file.detectLocal, clusterCIDRs: clusterCIDR === '' ? [] : clusterCIDR.split(',') },
     userspace: { portRange, udpIdleTimeoutMs },
+    socketBalancing: file.socketBalancing || chooseAtConnect,
   }
 }
 
@@ -43,6 +44,7 @@ export function unsettle(config: KubeProxyConfiguration): FileConfiguration {
     nftables: { ...config.nftables, ...periodsOf('nftables'), ...masqueradeOf('nftables') },
     detectLocal: detectLocalRest,
     clusterCIDR: clusterCIDRs.join(','),
+    chooseAtConnect: '',
     ...userspace,
   }
 }

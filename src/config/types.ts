@@ -16,6 +16,7 @@ type MovedElsewhere =
   | 'clusterCIDR'
   | 'portRange'
   | 'udpIdleTimeoutMs'
+  | 'chooseAtConnect'
   | 'detectLocalMode'
 
 export interface KubeProxyConfiguration extends Omit<FileConfiguration, MovedElsewhere> {

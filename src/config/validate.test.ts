@@ -32,9 +32,9 @@ test.each<[string, Partial<KubeProxyConfiguration>]>([
   ['detectLocal.bridgeInterface', { detectLocalMode: 'BridgeInterface' }],
   ['detectLocal.interfaceNamePrefix', { detectLocalMode: 'InterfaceNamePrefix' }],
   ['showHiddenMetricsForVersion', { showHiddenMetricsForVersion: '1.35' }],
-  ['chooseAtConnect', { chooseAtConnect: 'kubepods.slice' }],
-  ['chooseAtConnect', { chooseAtConnect: 'pods', mode: 'ipvs' }],
-  ['chooseAtConnect', { chooseAtConnect: 'pods', mode: 'userspace' }],
+  ['socketBalancing', { socketBalancing: 'kubepods.slice' }],
+  ['socketBalancing', { socketBalancing: 'pods', mode: 'ipvs' }],
+  ['socketBalancing', { socketBalancing: 'pods', mode: 'userspace' }],
   ['logging.format', { logging: { ...defaults.logging, format: 'xml' } }],
   ['logging.flushFrequency', { logging: { ...defaults.logging, flushFrequencyMs: 0 } }],
 ])('validateConfiguration() names %s when it is wrong', (path, change) => {

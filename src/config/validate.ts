@@ -22,7 +22,7 @@ export function validateConfiguration(config: KubeProxyConfiguration, modes: Ava
     ...checkNodePortAddresses(config),
     ...checkDetectLocal(config),
     ...checkLogging(config),
-    ...checkChooseAtConnect(config, modes),
+    ...checkSocketBalancing(config, modes),
   ]
 }
 
@@ -72,12 +72,12 @@ function checkPeriods({ mode, syncPeriodMs, minSyncPeriodMs }: KubeProxyConfigur
 }
 
 /** A process that connects does not know how a mode weighs or counts endpoints. */
-function checkChooseAtConnect({ chooseAtConnect, mode }: KubeProxyConfiguration, modes: AvailableModes): FieldError[] {
+function checkSocketBalancing({ socketBalancing, mode }: KubeProxyConfiguration, modes: AvailableModes): FieldError[] {
   const facts = modes.find(({ name }) => name === mode)
-  if (chooseAtConnect === '' || facts === undefined || facts.choosesAtRandom) return []
+  if (socketBalancing === '' || facts === undefined || facts.choosesAtRandom) return []
   const able = modes.filter(({ choosesAtRandom }) => choosesAtRandom).map(({ name }) => name)
   const message = `must be empty in mode ${mode}, which has its own way to choose; it is for ${able.join(' and ')}`
-  return [{ path: 'chooseAtConnect', value: chooseAtConnect, message }]
+  return [{ path: 'socketBalancing', value: socketBalancing, message }]
 }
 
 const nodePortKeywords: readonly string[] = ['primary', 'localhost', 'all']

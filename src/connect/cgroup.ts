@@ -3,8 +3,9 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** Stands for the cgroup that the kubelet makes for all pods. */
+/** Stand for the cgroup that the kubelet makes for all pods, and for that of every process of the machine. */
 const PODS = 'pods'
+const ALL = 'all'
 
 /** Names that the kubelet gives it below the root: with and without systemd, and in a node that is a container (kind). */
 const POD_GROUPS = [
@@ -18,6 +19,7 @@ const POD_GROUPS = [
 /** The folder of the configured cgroup. Throws when there is none. */
 export function findCgroup(wanted: string): string {
   if (wanted === PODS) return findPodGroup(readCgroupRoots())
+  if (wanted === ALL) return findRoot(readCgroupRoots())
   if (!existsSync(join(wanted, 'cgroup.procs'))) throw new Error(`There is no cgroup ${wanted}`)
   return wanted
 }
@@ -28,6 +30,21 @@ function findPodGroup(roots: readonly string[]): string {
   if (found !== undefined) return found
   const where = roots.length === 0 ? 'no cgroup file system (version 2) is mounted' : `none of ${groups.join(', ')}`
   throw new Error(`There is no cgroup of pods here: ${where}`)
+}
+
+/**
+ * A container sees its own cgroup as a root, beside the machine's. That of the machine has no `cgroup.events`; in a node that is a container
+ * (kind), it is the one with pods.
+ */
+function findRoot(roots: readonly string[]): string {
+  const found =
+    roots.find((root) => !existsSync(join(root, 'cgroup.events'))) ??
+    roots.find((root) => POD_GROUPS.some((group) => existsSync(join(root, group))))
+  if (found === undefined)
+    throw new Error(
+      'There is no cgroup of all processes here: no cgroup file system (version 2) of the machine is mounted',
+    )
+  return found
 }
 
 /** Where cgroups of version 2 are mounted. */

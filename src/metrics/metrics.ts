@@ -280,8 +280,8 @@ function ownMetrics() {
       labels: ['ip_family'],
     }),
     connectFrontends: gauge({
-      name: 'kubeproxyts_choose_at_connect_frontends',
-      help: 'With --choose-at-connect: cluster IPs and ports whose endpoints are chosen when a process connects',
+      name: 'kubeproxyts_socket_balancing_frontends',
+      help: 'With --socket-balancing: cluster IPs and ports whose endpoints are chosen when a process connects',
       labels: ['ip_family'],
     }),
     trafficConnections: counter({

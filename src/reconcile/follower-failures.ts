@@ -9,7 +9,7 @@ import type { IpFamilyName } from '../serve/proxy-health.ts'
 export type FollowerName =
   | 'affinity'
   | 'changes'
-  | 'choose_at_connect'
+  | 'socket_balancing'
   | 'cleanup'
   | 'connect_retry'
   | 'health_ports'

@@ -168,7 +168,7 @@ export const folders: readonly Folder[] = [
     folder: 'connect',
     what: 'the choice at connect(): which frontends, the BPF programs, the maps',
     imports: ['lib', 'bpf', 'model', 'table-sync'],
-    effects: ['cgroup.ts', 'connect-programs.ts', 'choose-at-connect.ts'],
+    effects: ['cgroup.ts', 'connect-programs.ts', 'socket-balancing.ts'],
   },
   {
     folder: 'modes',

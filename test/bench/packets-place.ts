@@ -15,7 +15,7 @@ import { packetCluster, type Target, targets } from './packets-cluster.ts'
 /** What makes services there: rules in nft's language, or a proxy; it may choose at connect(). */
 export type Maker =
   | { readonly rules: string }
-  | { readonly program: string; readonly mode: string; readonly choosesAtConnect?: true }
+  | { readonly program: string; readonly mode: string; readonly balancesSockets?: true }
 
 export interface PlaceSettings {
   readonly name: string
@@ -68,12 +68,12 @@ class Place {
     this.#cgroup?.[Symbol.dispose]()
   }
 
-  async #openProxy({ program, mode, choosesAtConnect }: Exclude<Maker, { rules: string }>): Promise<void> {
+  async #openProxy({ program, mode, balancesSockets }: Exclude<Maker, { rules: string }>): Promise<void> {
     const { services, withinMs } = this.#settings
     const flags = ['--cluster-cidr=10.0.0.0/8,fd00:10::/32']
-    if (choosesAtConnect === true) {
+    if (balancesSockets === true) {
       this.#cgroup = new Cgroup('kube-proxy-ts-bench')
-      flags.push(`--choose-at-connect=${this.#cgroup.folder}`)
+      flags.push(`--socket-balancing=${this.#cgroup.folder}`)
     }
     this.#api = fork(new URL(import.meta.url), ['serve', String(services)])
     const [kubeconfig] = (await once(this.#api, 'message')) as [string]

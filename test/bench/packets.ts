@@ -86,7 +86,7 @@ async function openPlaces(services: number): Promise<Contest[]> {
     'direct, tracked': { rules: tracked },
     'one dnat rule': { rules: oneRule(services) },
     'kube-proxy-ts': ours,
-    'chosen at connect()': { ...ours, choosesAtConnect: true },
+    'chosen at connect()': { ...ours, balancesSockets: true },
     'kube-proxy nftables': go === undefined ? undefined : { program: go, mode: 'nftables' },
     'kube-proxy iptables': go === undefined ? undefined : { program: go, mode: 'iptables' },
   }

@@ -2,4 +2,4 @@
 
 import { testPacketFlow } from './packet-flow.suite.ts'
 
-testPacketFlow('nftables', { choosesAtConnect: true })
+testPacketFlow('nftables', { balancesSockets: true })

@@ -35,13 +35,13 @@ let clients: Cgroup | undefined
 export interface Circumstances {
   /** Sets up the node. */
   readonly prepare?: (node: Netns) => void
-  /** `--choose-at-connect` for the pods of the node, and for the node itself; with the rows that it may concern. */
-  readonly choosesAtConnect?: true
+  /** `--socket-balancing` for the pods of the node, and for the node itself; with the rows that it may concern. */
+  readonly balancesSockets?: true
 }
 
 /** Declares the tests of a mode, or a single one that is skipped when the mode cannot run here. */
-export function testPacketFlow(mode: ModeName, { prepare, choosesAtConnect }: Circumstances = {}): void {
-  const reason = whyNotRun(mode) ?? (choosesAtConnect === true ? whyNoCgroup() : undefined)
+export function testPacketFlow(mode: ModeName, { prepare, balancesSockets }: Circumstances = {}): void {
+  const reason = whyNotRun(mode) ?? (balancesSockets === true ? whyNoCgroup() : undefined)
   if (reason !== undefined) {
     test(`the packet-flow table in ${mode} mode`, ({ skip }) => skip(reason))
     return
@@ -49,7 +49,7 @@ export function testPacketFlow(mode: ModeName, { prepare, choosesAtConnect }: Ci
   beforeAll(async () => {
     rig = await openRig()
     prepare?.(rig.network.node)
-    if (choosesAtConnect === true) clients = new Cgroup(`kube-proxy-ts-test-${process.pid}`)
+    if (balancesSockets === true) clients = new Cgroup(`kube-proxy-ts-test-${process.pid}`)
     const { localPod, otherLocalPod, node } = rig.network.sources
     for (const source of [localPod, otherLocalPod, node]) source.clients = clients
   })
@@ -57,7 +57,7 @@ export function testPacketFlow(mode: ModeName, { prepare, choosesAtConnect }: Ci
     await rig[Symbol.asyncDispose]()
     clients?.[Symbol.dispose]()
   })
-  const promised = rowsToRun.filter((row) => isPromisedBy(mode, row) && (choosesAtConnect !== true || mayChoose(row)))
+  const promised = rowsToRun.filter((row) => isPromisedBy(mode, row) && (balancesSockets !== true || mayChoose(row)))
   for (const [settings, rows] of bySettings(promised)) {
     describe(`${mode} with the settings ${settings}`, () => testRows(mode, rows))
   }
@@ -79,7 +79,7 @@ function testRows(mode: ModeName, rows: readonly PacketFlowCase[]): void {
     rig.cluster.put(...rows.flatMap((row) => row.objects))
     const settings = rows[0]?.settings ?? {}
     const { kubeconfig } = rig.cluster
-    const args = clients === undefined ? [] : [`--choose-at-connect=${clients.folder}`]
+    const args = clients === undefined ? [] : [`--socket-balancing=${clients.folder}`]
     proxy = await startProxy({ netns: rig.network.node, mode, kubeconfig, settings, args })
     await rig.settled()
   })
@@ -128,7 +128,7 @@ async function expectFlows(flows: readonly Flow[], when = 'at first'): Promise<v
     sources: rig.network.sources,
     isNode: (address) => nodeAddresses.includes(address),
     withoutProxy,
-    choosesAtConnect: clients !== undefined,
+    balancesSockets: clients !== undefined,
   }
   const complaints: string[] = []
   for (const flow of flows) complaints.push(...(await tryFlow(stage, flow)))

@@ -29,15 +29,15 @@ interface Half {
 export function testHalfFailures(mode: FaultyMode, errnos: readonly Errno[]): void {
   const isKernelMode = mode.carriedBy === 'kernel'
   const hasTable = isKernelMode && mode.label !== 'ipvs'
-  const choosesAtConnect = hasTable && whyNoCgroup() === undefined
+  const balancesSockets = hasTable && whyNoCgroup() === undefined
 
   describe(`${mode.label}: what follows the rules fails`, () => {
     let faulty: FaultRig
     let cgroup: Cgroup | undefined
 
     beforeAll(async () => {
-      cgroup = choosesAtConnect ? new Cgroup(`kube-proxy-ts-half-${process.pid}`) : undefined
-      const args = cgroup === undefined ? [] : [`--choose-at-connect=${cgroup.folder}`]
+      cgroup = balancesSockets ? new Cgroup(`kube-proxy-ts-half-${process.pid}`) : undefined
+      const args = cgroup === undefined ? [] : [`--socket-balancing=${cgroup.folder}`]
       faulty = await FaultRig.open(
         { ...mode, args: [...mode.args, '--connect-retry=annotated', ...args] },
         sampleObjects,
@@ -220,17 +220,17 @@ export function testHalfFailures(mode: FaultyMode, errnos: readonly Errno[]): vo
       cluster.remove(retried, slice)
     })
 
-    test.each(choosesAtConnect ? errnos : [])('the maps of connect(), with %s', async (errno) => {
+    test.each(balancesSockets ? errnos : [])('the maps of connect(), with %s', async (errno) => {
       const chosen = aService({ name: aName('chosen') })
       const slice = aSlice(chosen, ['localB'])
       const { cluster } = faulty.rig
-      const frontends = () => metric('kubeproxyts_choose_at_connect_frontends')
+      const frontends = () => metric('kubeproxyts_socket_balancing_frontends')
       await eventually('some are chosen', async () => ((await frontends()) > 0 ? undefined : 'none'), {
         withinMs: MENDED_MS,
       })
       await halfFail(
         {
-          follower: 'choose_at_connect',
+          follower: 'socket_balancing',
           call: 'bpf',
           change: () => cluster.put(chosen, slice),
           missing: async () => ((await frontends()) > 0 ? undefined : 'none is chosen'),

@@ -62,15 +62,15 @@ export const logLines: readonly LogLine[] = [
   ),
   error(
     'Cannot choose endpoints at connect(), the rules do without',
-    '`--choose-at-connect`: `err` says what is missing: a cgroup, a right, a feature of the kernel. The rules serve all connections; the proxy retries every minute, and logs this again when the reason changes.',
+    '`--socket-balancing`: `err` says what is missing: a cgroup, a right, a feature of the kernel. The rules serve all connections; the proxy retries every minute, and logs this again when the reason changes.',
   ),
   warning(
     'Endpoints are not chosen at connect(): the mode has its own way to choose',
-    '`--choose-at-connect`, and another mode is used in place of the chosen one.',
+    '`--socket-balancing`, and another mode is used in place of the chosen one.',
   ),
   info(
     'Endpoints of cluster IPs are chosen at connect()',
-    '`--choose-at-connect` is in force for processes of `cgroup`.',
+    '`--socket-balancing` is in force for processes of `cgroup`.',
   ),
   error(
     'Control socket failed',

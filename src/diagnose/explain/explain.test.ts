@@ -136,7 +136,7 @@ describe('reasons', () => {
 })
 
 describe('the choice at connect()', () => {
-  const choosing = { ...known, chooseAtConnect: '/sys/fs/cgroup/kubepods.slice' }
+  const choosing = { ...known, socketBalancing: '/sys/fs/cgroup/kubepods.slice' }
   const atConnect = (question: Question) => explain(prepare(choosing, question), undefined).atConnect
 
   it('is told to whom it may concern', () => {

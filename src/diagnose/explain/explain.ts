@@ -168,12 +168,12 @@ function explainDecision(prepared: Prepared, state: KernelState | undefined, sen
   }
 }
 
-/** `--choose-at-connect`: the rules are for those that are not of its cgroup, and for what it leaves to them. */
+/** `--socket-balancing`: the rules are for those that are not of its cgroup, and for what it leaves to them. */
 function explainChoice({ known, decision: { dialled, client } }: Prepared): string | null {
-  const { chooseAtConnect } = known
-  if (chooseAtConnect === undefined || dialled === undefined || client.kind === 'other') return null
+  const { socketBalancing } = known
+  if (socketBalancing === undefined || dialled === undefined || client.kind === 'other') return null
   if (dialled.frontend.kind !== 'clusterIP' || chosenFrontends(dialled.view).length === 0) return null
-  return `a process of the cgroup ${chooseAtConnect} gets one of these when it connects; its packets then pass no rule of the service`
+  return `a process of the cgroup ${socketBalancing} gets one of these when it connects; its packets then pass no rule of the service`
 }
 
 interface WalkedKernel {

@@ -6,7 +6,7 @@ import type { RetryScope } from '../../model/connect-retry.ts'
 import type { Known } from './known.ts'
 
 export function knownFromState(state: StateAnswer, modeNamed: (name: string) => Known['mode']): Known {
-  const { config, families, mode, machineAddresses, ejected = [], chooseAtConnect, pid } = state
+  const { config, families, mode, machineAddresses, ejected = [], socketBalancing, pid } = state
   return {
     source: `the proxy of this node (process ${pid})`,
     hasObjects: true,
@@ -21,7 +21,7 @@ export function knownFromState(state: StateAnswer, modeNamed: (name: string) => 
     ejected: new Map(
       ejected.map(({ backend, reason, sinceMs }) => [backend, `${reason}, since ${new Date(sinceMs).toISOString()}`]),
     ),
-    chooseAtConnect,
+    socketBalancing,
     otherNodes: [],
     pods: [],
   }

@@ -29,7 +29,7 @@ export interface Known {
   /** `ip:port` of backends that get no new connections for a while, and why. */
   readonly ejected: ReadonlyMap<string, string>
   /** The cgroup whose processes choose an endpoint when they connect; absent: none do. */
-  readonly chooseAtConnect?: string | undefined
+  readonly socketBalancing?: string | undefined
   /** Addresses of other nodes, by name. */
   readonly otherNodes: readonly { readonly name: string; readonly addresses: readonly string[] }[]
   readonly pods: readonly KnownPod[]

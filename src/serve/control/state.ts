@@ -31,7 +31,7 @@ export interface StateAnswer {
   /** Backends that get no new connections until they answer again. */
   readonly ejected?: readonly EjectedBackend[] | undefined
   /** The cgroup whose processes choose an endpoint when they connect; absent: none do. */
-  readonly chooseAtConnect?: string | undefined
+  readonly socketBalancing?: string | undefined
 }
 
 export interface EjectedBackend {

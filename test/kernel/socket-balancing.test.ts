@@ -4,7 +4,8 @@ import { once } from 'node:events'
 import { connect, createServer, type Server } from 'node:net'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { HashMap } from '../../src/bpf/hash-map.ts'
-import { ChooseAtConnect } from '../../src/connect/choose-at-connect.ts'
+import { findCgroup } from '../../src/connect/cgroup.ts'
+import { SocketBalancing } from '../../src/connect/socket-balancing.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { type Family, bytesOf } from '../../src/lib/ip.ts'
 import { silentLogger } from '../../src/lib/log.ts'
@@ -13,7 +14,7 @@ import type { ServicePortView } from '../../src/model/types.ts'
 import { mustCall, tryCall } from '../../src/system/libc.ts'
 import { addressFamily, encodeAddress } from '../../src/system/socket-address.ts'
 import { aNodeView } from '../support/arbitrary-views.ts'
-import { Cgroup, whyNoCgroup } from '../support/cgroup.ts'
+import { Cgroup, cgroupRoot, whyNoCgroup } from '../support/cgroup.ts'
 import { aClusterIpView, backendPort as PORT } from '../support/cluster-ip-view.ts'
 import { eventually } from '../support/eventually.ts'
 import { openNetns, restIn } from '../support/netns/netns.ts'
@@ -31,7 +32,7 @@ describe.skipIf(why !== undefined)('connect()', () => {
   let all: readonly ServicePortView[] = []
 
   beforeAll(async () => {
-    const netns = openNetns('choose-at-connect')
+    const netns = openNetns('socket-balancing')
     inNamespace = restIn(netns)
     netns.ip(['link set lo up', 'route add local 10.0.0.0/8 dev lo', 'route add local fd00::/16 dev lo'])
     cgroup = new Cgroup(`kube-proxy-ts-kernel-${process.pid}`)
@@ -47,8 +48,8 @@ describe.skipIf(why !== undefined)('connect()', () => {
     inNamespace[Symbol.dispose]()
   })
 
-  function open(folder = cgroup.folder): ChooseAtConnect {
-    const choice = new ChooseAtConnect({
+  function open(folder = cgroup.folder): SocketBalancing {
+    const choice = new SocketBalancing({
       cgroup: folder,
       families: [4, 6],
       views: () => all,
@@ -149,7 +150,11 @@ describe.skipIf(why !== undefined)('connect()', () => {
     await eventually('it says so', () => (other.status() === problem ? undefined : other.status()))
   })
 
-  async function follow(choice: ChooseAtConnect, family: Family, views: readonly ServicePortView[]): Promise<void> {
+  it('knows the cgroup of every process', () => {
+    expect(findCgroup('all')).toBe(cgroupRoot())
+  })
+
+  async function follow(choice: SocketBalancing, family: Family, views: readonly ServicePortView[]): Promise<void> {
     counts.clear()
     all = views
     choice.follow(nodes[family], [])
@@ -187,7 +192,7 @@ describe('HashMap', () => {
   })
 })
 
-function change(choice: ChooseAtConnect, changes: Parameters<ChooseAtConnect['follow']>[1]): void {
+function change(choice: SocketBalancing, changes: Parameters<SocketBalancing['follow']>[1]): void {
   choice.follow(nodes[4], changes)
 }
 

@@ -19,7 +19,7 @@ import { findCgroup } from './cgroup.ts'
 import { ConnectPrograms, createBackends } from './connect-programs.ts'
 import { ConnectPlan } from './plan.ts'
 
-export interface ChooseAtConnectOptions {
+export interface SocketBalancingOptions {
   /** `pods`, or the folder of a cgroup. */
   readonly cgroup: string
   readonly families: readonly Family[]
@@ -51,8 +51,8 @@ interface Followed {
   isBuilt: boolean
 }
 
-export class ChooseAtConnect {
-  readonly #options: ChooseAtConnectOptions
+export class SocketBalancing {
+  readonly #options: SocketBalancingOptions
   /** A family that is missing here begins with all service ports. */
   readonly #followed = new Map<Family, Followed>()
   /** The families that had their first sync: only these have views. */
@@ -64,7 +64,7 @@ export class ChooseAtConnect {
   /** Writes the pending changes, one family after the other. */
   #working: Promise<void> | undefined
 
-  constructor(options: ChooseAtConnectOptions) {
+  constructor(options: SocketBalancingOptions) {
     this.#options = options
     const { clock, onFailed, onMended } = options
     const again = () => {

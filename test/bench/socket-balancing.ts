@@ -5,7 +5,7 @@
 import { execFileSync } from 'node:child_process'
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { ChooseAtConnect } from '../../src/connect/choose-at-connect.ts'
+import { SocketBalancing } from '../../src/connect/socket-balancing.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { silentLogger } from '../../src/lib/log.ts'
 import type { ServicePortView } from '../../src/model/types.ts'
@@ -37,9 +37,9 @@ function inTurns(client: LocalClient, ...targets: (readonly [ip: string, port: n
 }
 
 /** Opens it for some service ports, and waits until they are in the kernel. */
-async function open(cgroup: Cgroup, views: readonly ServicePortView[]): Promise<ChooseAtConnect> {
+async function open(cgroup: Cgroup, views: readonly ServicePortView[]): Promise<SocketBalancing> {
   let count = 0
-  const choice = new ChooseAtConnect({
+  const choice = new SocketBalancing({
     cgroup: cgroup.folder,
     families: [4, 6],
     views: () => views,

@@ -1,6 +1,6 @@
 // Connects the choice at connect() to the rest of the proxy. Its code is loaded only where it is configured.
 
-import type { ChooseAtConnect } from '../connect/choose-at-connect.ts'
+import type { SocketBalancing } from '../connect/socket-balancing.ts'
 import { systemClock } from '../lib/clock.ts'
 import type { Family } from '../lib/ip.ts'
 import { silentLogger, type Logger } from '../lib/log.ts'
@@ -9,36 +9,36 @@ import type { ServicePortView } from '../model/types.ts'
 import type { Mode } from '../modes/contract.ts'
 import { followerFailures, type FollowerFailures } from '../reconcile/follower-failures.ts'
 
-export interface ConnectChoiceOptions {
+export interface SocketBalancingSetup {
   readonly families: readonly Family[]
   readonly views: (family: Family) => Iterable<ServicePortView>
   readonly metrics: Metrics
   readonly log: Logger
 }
 
-export type OpenConnectChoice = (options: ConnectChoiceOptions) => ChooseAtConnect
+export type OpenSocketBalancing = (options: SocketBalancingSetup) => SocketBalancing
 
 /** Undefined where it is not configured, or where the mode in force chooses backends in a way of its own. */
-export async function loadConnectChoice(
+export async function loadSocketBalancing(
   cgroup: string,
   { name, choosesAtRandom }: Mode,
   log: Logger,
-): Promise<OpenConnectChoice | undefined> {
+): Promise<OpenSocketBalancing | undefined> {
   if (cgroup === '') return undefined
   if (!choosesAtRandom) {
     log.warn('Endpoints are not chosen at connect(): the mode has its own way to choose', { mode: name })
     return undefined
   }
-  const loaded = await import('../connect/choose-at-connect.ts')
+  const loaded = await import('../connect/socket-balancing.ts')
   return ({ families, views, metrics, log: to }) =>
-    new loaded.ChooseAtConnect({
+    new loaded.SocketBalancing({
       cgroup,
       families,
       views,
       // It logs its errors itself, each once.
       ...everyOf(
         families.map((family) =>
-          followerFailures({ metrics, clock: systemClock, log: silentLogger }, 'choose_at_connect', `IPv${family}`),
+          followerFailures({ metrics, clock: systemClock, log: silentLogger }, 'socket_balancing', `IPv${family}`),
         ),
       ),
       onFrontends: (family, count) => metrics.connectFrontends.with(`IPv${family}`).set(count),

@@ -36,7 +36,7 @@ else {
 
     async function start(folder = clients.folder): Promise<ProxyProcess> {
       const { kubeconfig } = rig.cluster
-      const args = [`--choose-at-connect=${folder}`, '--connect-retry=annotated']
+      const args = [`--socket-balancing=${folder}`, '--connect-retry=annotated']
       const started = await startProxy({ netns: rig.network.node, mode, kubeconfig, args })
       await rig.settled()
       return started
@@ -118,7 +118,7 @@ else {
     test('the metrics, /statusz, explain and top say so', async () => {
       const service = await serve({})
       const page = (await proxy.ask('/metrics'))?.body ?? ''
-      const count = /^kubeproxyts_choose_at_connect_frontends\{ip_family="IPv4"\} (\d+)$/m.exec(page)?.[1]
+      const count = /^kubeproxyts_socket_balancing_frontends\{ip_family="IPv4"\} (\d+)$/m.exec(page)?.[1]
       expect(Number(count)).toBeGreaterThan(0)
       const status = (await proxy.ask('/statusz'))?.body ?? ''
       expect(status).toContain(`Choice at connect(): for ${clients.folder}, cluster IP ports: IPv4=${count}`)

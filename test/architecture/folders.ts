@@ -58,7 +58,9 @@ export const folders: readonly Folder[] = [
       'watched-tables.ts',
       'open-trace.ts',
       'probe.ts',
+      'dump-all.ts',
       'list-tables.ts',
+      'mark-setters.ts',
     ],
   },
   {
@@ -239,6 +241,7 @@ export const folders: readonly Folder[] = [
       'check/read-machine.ts',
       'check/read-api.ts',
       'check/read-facts.ts',
+      'check/read-mark.ts',
       'check/run-check.ts',
       'check/judge-running.ts',
       'check/find-proxies.ts',

@@ -87,6 +87,26 @@ test('a proxy at work is found, with its rules, and does not notice', async () =
   }
 })
 
+test('a mark of another program is found where it has the bit of ours, in nftables and in both kinds of iptables', async () => {
+  const { node } = rig.network
+  node.run(
+    'nft',
+    ['-f', '-'],
+    'table inet vpn {\nchain divert {\nmeta mark set 0x2000\nmeta mark set mark and 0x1fff\n}\n}\n',
+  )
+  node.run('iptables-nft', ['-t', 'nat', '-N', 'CNI-HOSTPORT-SETMARK'])
+  node.run('iptables-nft', ['-t', 'nat', '-A', 'CNI-HOSTPORT-SETMARK', '-j', 'MARK', '--set-xmark', '0x2000/0x2000'])
+  node.run('iptables-legacy', ['-t', 'mangle', '-A', 'FORWARD', '-j', 'MARK', '--set-mark', '0x2000'])
+  const { report } = await check('--proxy-mode=iptables', '--iptables-masquerade-bit=13')
+  const found = report.findings.filter(({ code }) => code === 'mark-taken').map(({ message }) => message)
+  expect(found).toEqual([
+    expect.stringMatching(/sets bit 13 \(0x2000\) of packet marks: chain divert of the nftables table inet vpn$/),
+    expect.stringMatching(/: chain CNI-HOSTPORT-SETMARK of table nat, iptables-nft /),
+    expect.stringMatching(/: chain FORWARD of table mangle, iptables-legacy /),
+  ])
+  expect(codes((await check('--proxy-mode=iptables')).report)).not.toContain('mark-taken')
+})
+
 test('a port that another program has is a warning, and a problem where it must be had', async () => {
   const squatter = await serveEcho(rig.network.node, 'squatter', { tcp: [healthzPort], udp: [] })
   try {

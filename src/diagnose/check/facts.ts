@@ -48,6 +48,14 @@ export interface OtherFacts {
   readonly ports: readonly PortFact[]
   /** By mode: what is in the kernel that is of it. */
   readonly rules: ReadonlyMap<string, readonly string[]>
+  readonly mark: MarkFact
+}
+
+/** The bit of the packet mark that asks for masquerading. */
+export interface MarkFact {
+  readonly bit: number
+  /** Chains of other programs that set it. */
+  readonly setters: readonly string[]
 }
 
 export interface PortFact {

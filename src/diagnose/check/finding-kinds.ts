@@ -140,6 +140,12 @@ export const findingKinds = kinds({
     level: 'note',
     when: 'The kernel has rules of a proxy. The proxy takes over those of its own mode, and removes others when the new rules are in place.',
   },
+  'mark-taken': {
+    about: 'others',
+    level: 'warning',
+    when: 'Rules of another program, in nftables or iptables, set the bit of the packet mark with which this proxy marks what it masquerades. What they mark loses its own address, too. CNI plugins, NetworkPolicy controllers and VPNs use marks.',
+    todo: 'choose a bit that nobody uses: masqueradeBit in the block of the mode (iptables mode: --iptables-masquerade-bit); or change the other program',
+  },
   'port-taken': {
     about: 'others',
     level: 'warning',

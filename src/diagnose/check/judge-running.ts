@@ -15,7 +15,7 @@ export async function judgeRunning({ options, node }: RunningNode, warnings: rea
     answers: { api: await readClock({ settings: { ...config.clientConnection, master }, manifests }), node },
     readModes: (families) => readPlannedModes(options, families),
     // Its ports and rules are its own, and there are Events for ports that it cannot have.
-    readOthers: () => ({ ...readOthers(config), ports: [], rules: new Map() }),
+    readOthers: () => ({ ...readOthers(config), ports: [], rules: new Map(), mark: { bit: 0, setters: [] } }),
   })
   return judge(facts, modes).findings.flatMap(({ code, level, message, todo }) =>
     level === 'warning' || level === 'problem' ? [{ code, level, message, todo }] : [],

@@ -34,7 +34,12 @@ function facts(changes: Partial<CheckFacts> = {}): CheckFacts {
     modes: new Map(modes.map(({ name }) => [name, works])),
     conntrack: { count: 1, max: 1000, module: 'loaded' },
     settings: [],
-    others: { processes: [], ports: [{ name: 'healthz', address: '0.0.0.0:10256', isTaken: false }], rules: new Map() },
+    others: {
+      processes: [],
+      ports: [{ name: 'healthz', address: '0.0.0.0:10256', isTaken: false }],
+      rules: new Map(),
+      mark: { bit: 14, setters: [] },
+    },
     api: asked,
     node: {
       name: 'node-1',
@@ -108,7 +113,11 @@ test('a machine on which all is well has nothing but ok and notes, for every sub
   ])
 })
 
-const taken = { processes: [], rules: new Map(), ports: [{ name: 'healthz', address: '0.0.0.0:10256', isTaken: true }] }
+const taken = {
+  ...facts().others,
+  ports: [{ name: 'healthz', address: '0.0.0.0:10256', isTaken: true }],
+}
+const marking = { ...facts().others, mark: { bit: 14, setters: ['chain divert of the nftables table inet vpn'] } }
 const proxy = { pid: 7, command: '/usr/local/bin/kube-proxy' }
 const setting = { path: '/proc/sys/net/netfilter/nf_conntrack_max', wanted: 5, rule: 'exactly' as const }
 const node = facts().node
@@ -136,6 +145,7 @@ const cases: [string, Partial<CheckFacts>, FindingCode[]][] = [
     },
     ['mode-impossible'],
   ],
+  ['a mark that another program uses', { others: marking }, ['mark-taken']],
   ['a mode with a warning', { modes: outlooks({ nftables: { ...works, warnings: fails.lacks } }) }, ['mode-odd']],
   ['a warning of another mode', { modes: outlooks({ ipvs: { ...works, warnings: fails.lacks } }) }, []],
   ['no mode', { configuration: configuration() }, ['mode-default']],

@@ -140,7 +140,7 @@ function judgeSettings(settings: readonly SettingFact[]): Finding[] {
   return findings.length > 0 ? findings : [finding('settings-ok', 'Kernel settings have the configured values')]
 }
 
-function judgeOthers({ processes, ports, rules }: OtherFacts, { configuration }: CheckFacts): Finding[] {
+function judgeOthers({ processes, ports, rules, mark }: OtherFacts, { configuration }: CheckFacts): Finding[] {
   const hard = configuration.config.bindAddressHardFail
   // The ports of a proxy that is going to be stopped are not in the way.
   const taken = processes.length > 0 ? [] : ports.filter((port) => port.isTaken)
@@ -154,9 +154,14 @@ function judgeOthers({ processes, ports, rules }: OtherFacts, { configuration }:
     ...taken.map(({ name, address }) =>
       finding(hard ? 'port-taken-hard' : 'port-taken', `Another program listens on the port for ${name}, ${address}`),
     ),
+    ...mark.setters.map((chain) =>
+      finding('mark-taken', `Another program sets bit ${mark.bit} (${hex(mark.bit)}) of packet marks: ${chain}`),
+    ),
   ]
   return findings.length > 0 ? findings : [finding('others-none', 'No other proxy runs')]
 }
+
+const hex = (bit: number) => `0x${(2 ** bit).toString(16)}`
 
 function judgeNode({ name, object, addresses, machineAddresses, problems }: CheckedNode): Finding[] {
   const odd = [

@@ -8,6 +8,7 @@ import type { CheckReport } from './format.ts'
 import { judge } from './judge.ts'
 import { readApi } from './read-api.ts'
 import { readFacts } from './read-facts.ts'
+import { readMark } from './read-mark.ts'
 import { readModes, readOthers, readRules } from './read-machine.ts'
 
 export async function runCheck(options: RunOptions, warnings: readonly string[]): Promise<CheckReport> {
@@ -16,7 +17,11 @@ export async function runCheck(options: RunOptions, warnings: readonly string[])
   const facts = await readFacts(options, warnings, {
     answers: await readApi({ settings: { ...config.clientConnection, master }, manifests, nodeName }),
     readModes: (families) => readModes(config, families),
-    readOthers: async (families) => ({ ...readOthers(config), rules: await readRules(config, families) }),
+    readOthers: async (families) => ({
+      ...readOthers(config),
+      rules: await readRules(config, families),
+      mark: await readMark(config),
+    }),
   })
   return { ...judge(facts, modes), version, nodeName }
 }

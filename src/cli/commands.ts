@@ -96,7 +96,7 @@ const explain = command({
     ['explain outside 10.96.0.10:53/udp --dump dump.json', 'after: nft -j list ruleset > dump.json'],
   ],
   notes: [
-    'FROM is an address, a pod ([NAMESPACE/]NAME), node, or outside. Default: node. TO is [NAMESPACE/]SERVICE[:PORT], ADDRESS:PORT[/udp], or a URL. PORT is a number or a name.',
+    'FROM is an address, a pod ([NAMESPACE/]NAME), node, or outside. Default: node. TO is [NAMESPACE/]SERVICE[:PORT], ADDRESS:PORT[/udp], or a URL; with /icmp and no port, a ping. PORT is a number or a name.',
     'By default the command asks the proxy that runs on this node and reads the kernel; both need root.',
     'Exit status: 0 when the connection is sent to an endpoint and nothing differs; 2 when it is not sent; 3 when the kernel, or the packet that was sent, does something else than the proxy decided; 1 when there is no answer.',
   ],

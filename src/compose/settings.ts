@@ -48,6 +48,7 @@ export function nodeSettings(config: KubeProxyConfiguration): NodeSettings {
     detectLocal: { ...detectLocal, mode: detectLocalMode },
     nodePortAddresses,
     localhostNodePorts: isListening && featureEnabled(featureGates, 'KubeProxyNFTablesLocalhostNodePorts'),
+    answerPing: config.answerPing,
     masqueradeAll: config.masqueradeAll,
     masqueradeBit: bit ?? DEFAULT_MASQUERADE_BIT,
   }

@@ -205,6 +205,10 @@ export const configurationFields = {
     'Give a client another endpoint when the one it got does not answer: for no Service (false), for those that ask for it by annotation (annotated), or for all but those that decline it (true). Not a field of kube-proxy.',
     { omitDefault: true },
   ),
+  answerPing: bool(
+    'Let cluster IPs and load-balancer IPs answer pings while their Service has endpoints. Not a field of kube-proxy.',
+    { omitDefault: true },
+  ),
   socketBalancing: string(
     'Let processes choose the endpoint of a cluster IP when they connect (TCP): those of "pods", "all", or those of a cgroup, by its folder. Empty: none. Not a field of kube-proxy.',
     { omitDefault: true, check: isSocketScope },

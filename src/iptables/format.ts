@@ -51,6 +51,8 @@ function formatMatch(match: Match): string {
       return `-m comment --comment ${quote(match.text)}`
     case 'ports':
       return `-m ${match.protocol}${match.destination === undefined ? '' : ` --dport ${match.destination}`}`
+    case 'isPing':
+      return match.family === 4 ? '-m icmp --icmp-type 8' : '-m icmp6 --icmpv6-type 128'
     case 'mark':
       return `-m mark ${negated(match.not, `--mark ${hex(match.value)}/${hex(match.mask)}`)}`
     case 'random':

@@ -95,6 +95,12 @@ class RuleParser {
       case 'sctp':
         if (!this.#has('--dport')) return { kind: 'ports', protocol: name }
         return { kind: 'ports', protocol: name, destination: Number(this.#value('--dport')) }
+      case 'icmp':
+        if (this.#value('--icmp-type') !== '8') this.#refuse('--icmp-type')
+        return { kind: 'isPing', family: 4 }
+      case 'icmp6':
+        if (this.#value('--icmpv6-type') !== '128') this.#refuse('--icmpv6-type')
+        return { kind: 'isPing', family: 6 }
       case 'mark': {
         const negation = this.#leadingNegation()
         return { kind: 'mark', ...valueAndMask(this.#value('--mark')), ...negation }

@@ -13,7 +13,7 @@ export interface Rule {
   readonly source?: NetworkMatch
   readonly destination?: NetworkMatch
   readonly inputInterface?: InterfaceMatch
-  /** `tcp`, `udp`, `sctp`. */
+  /** `tcp`, `udp`, `sctp`, `icmp`, `ipv6-icmp`. */
   readonly protocol?: string
   /** In the order in which they are tried. */
   readonly matches: readonly Match[]
@@ -37,6 +37,7 @@ export type Match =
   | { readonly kind: 'comment'; readonly text: string }
   /** The protocol's own match; without a port it only says that the packet has ports. */
   | { readonly kind: 'ports'; readonly protocol: string; readonly destination?: number }
+  | { readonly kind: 'isPing'; readonly family: Family }
   | { readonly kind: 'mark'; readonly value: number; readonly mask: number; readonly not?: boolean }
   /** True for one packet in `outOf`, at random. */
   | { readonly kind: 'random'; readonly outOf: number }
@@ -60,7 +61,7 @@ export type Target =
   /** Clears the bits of `mask` and toggles those of `value`. */
   | { readonly kind: 'setMark'; readonly value: number; readonly mask: number }
   | { readonly kind: 'masquerade'; readonly randomPorts: 'fully' | 'no' }
-  /** `to` is `ip:port` or `[ip]:port`. */
+  /** `to` is `ip:port` or `[ip]:port`, or an address alone: then the port stays. */
   | { readonly kind: 'dnat'; readonly to: string }
 
 /** The rules of a table by chain, in order. */

@@ -2,7 +2,7 @@
 //
 // `explain` shows it, and tests hold it against what the model decided and against real packets.
 
-import { type Bytes, cidrContains, parseCidr, ipBytes } from '../lib/ip.ts'
+import { type Bytes, canonicalIp, cidrContains, parseCidr, ipBytes } from '../lib/ip.ts'
 import type { AffinityEntry, Host, Packet, PacketWalk } from '../packet-walk/types.ts'
 import { parseRule } from './parse.ts'
 import type { Match, Rule, RuleText, TableName, Tables, Target } from './types.ts'
@@ -121,9 +121,10 @@ class Machine {
         this.#masqueraded = true
         return 'accept'
       case 'dnat': {
+        const alone = canonicalIp(target.to)
         const [, address = '', port = ''] = /^\[?(.*?)\]?:(\d+)$/.exec(target.to) ?? []
-        this.#destination = ipBytes(address)
-        this.#destinationPort = Number(port)
+        this.#destination = ipBytes(alone ?? address)
+        if (alone === undefined) this.#destinationPort = Number(port)
         this.#translated = true
         return 'accept'
       }
@@ -136,9 +137,14 @@ class Machine {
       (source === undefined || within(this.#packet.source, source.network) !== (source.not === true)) &&
       (destination === undefined || within(this.#destination, destination.network) !== (destination.not === true)) &&
       (inputInterface === undefined || this.#entersBy(inputInterface.name) !== (inputInterface.not === true)) &&
-      (protocol === undefined || protocol === this.#packet.protocol.toLowerCase()) &&
+      (protocol === undefined || protocol === this.#protocol()) &&
       matches.every((match) => this.#holds(match))
     )
+  }
+
+  #protocol(): string {
+    const { protocol, source } = this.#packet
+    return protocol === 'ICMP' && source.length > 4 ? 'ipv6-icmp' : protocol.toLowerCase()
   }
 
   #entersBy(name: string): boolean {
@@ -150,6 +156,8 @@ class Machine {
     switch (match.kind) {
       case 'comment':
       case 'count':
+      // What there is of ICMP, walked, is a ping.
+      case 'isPing':
         return true
       case 'ports':
         return match.destination === undefined || match.destination === this.#destinationPort

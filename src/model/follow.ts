@@ -12,7 +12,8 @@ export interface Connection {
   /** The interface that it arrives on; undefined: this node sends it. */
   readonly inputInterface: string | undefined
   readonly destination: string
-  readonly protocol: Protocol
+  /** ICMP: a ping, with 0 for its port. */
+  readonly protocol: Protocol | 'ICMP'
   readonly port: number
 }
 
@@ -62,7 +63,7 @@ export class FrontendIndex {
   }
 
   /** The node port, even if it is not open on the address. */
-  nodePort(protocol: Protocol, port: number): Dialled | undefined {
+  nodePort(protocol: Connection['protocol'], port: number): Dialled | undefined {
     return this.#byNodePort.get(`${protocol} ${port}`)
   }
 

@@ -18,6 +18,8 @@ export interface NodeSettings {
   readonly nodePortAddresses: readonly string[]
   /** Whether the mode needs the proxy's help with node ports on 127.0.0.1 and ::1. */
   readonly localhostNodePorts?: boolean
+  /** Whether addresses of services answer pings. */
+  readonly answerPing?: boolean
   readonly masqueradeAll: boolean
   readonly masqueradeBit: number
 }
@@ -48,6 +50,7 @@ export function planNodeView(settings: NodeSettings, facts: NodeFacts, family: F
     ...(settings.localhostNodePorts === true && {
       localhostNodePorts: namesLocalhost(settings.nodePortAddresses, family) ? 'served by listeners' : 'refused',
     }),
+    ...(settings.answerPing === true && { answerPing: true }),
     serviceCidrs: cidrsOf(facts.serviceCidrs, family),
   }
 }

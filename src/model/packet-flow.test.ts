@@ -18,6 +18,7 @@ import { cidrContains, ipFamily, parseCidr, ipBytes } from '../lib/ip.ts'
 import type { Cidr, Family } from '../lib/ip.ts'
 import { isRefusedOnLocalhost, planLocalhostListener } from './localhost.ts'
 import { LOCALHOST, openNodePortAddresses } from './node-port-addresses.ts'
+import { answersPing } from './ping.ts'
 import { planNodeView } from './node-view.ts'
 import { ProblemLog } from './problems.ts'
 import { ServiceModel } from './service-model.ts'
@@ -56,6 +57,7 @@ function aCluster(row: PacketFlowCase) {
         },
         nodePortAddresses: settings.nodePortAddresses ?? ['primary'],
         ...(settings.localhostNodePorts === true && { localhostNodePorts: true }),
+        ...(settings.answerPing === true && { answerPing: true }),
         masqueradeAll: settings.masqueradeAll ?? false,
         masqueradeBit: 14,
       },
@@ -123,8 +125,10 @@ interface Packet {
 
 function follow({ model, node, from, to }: Packet): unknown {
   const views = [...model.views()]
+  const { protocol } = to
+  if (protocol === 'ICMP') return followPing(views, node, { from, to })
   const onLocalhost = to.address === LOCALHOST[node.family] && views.filter((view) => hasNodePort(view, to))
-  if (onLocalhost && onLocalhost.length > 0 && isRefusedOnLocalhost(node, to.protocol)) return 'reject'
+  if (onLocalhost && onLocalhost.length > 0 && isRefusedOnLocalhost(node, protocol)) return 'reject'
   const listening = onLocalhost ? onLocalhost.filter((view) => planLocalhostListener(node, view) !== undefined) : []
   const frontends = [
     ...views.flatMap((view) => view.frontends).filter((one) => isFor(one, to, node)),
@@ -145,6 +149,18 @@ function follow({ model, node, from, to }: Packet): unknown {
   const seenAs = from === 'node' || isHairpin || (masquerade && !isOnNode) ? 'node' : 'client'
   const sticky = frontend.affinitySeconds !== undefined
   return { backends: [...new Set(backends.map(({ text }) => text))].sort(), seenAs, sticky }
+}
+
+function followPing(
+  views: readonly ServicePortView[],
+  node: NodeView,
+  { from, to }: Pick<Packet, 'from' | 'to'>,
+): unknown {
+  const asked = views.flatMap(({ frontends }) => frontends).filter(({ address }) => address === to.address)
+  const isAnswered = asked.some((frontend) => answersPing(node, frontend))
+  return isAnswered
+    ? { backends: ['node:0'], seenAs: from === 'node' ? 'node' : 'client', sticky: false }
+    : 'no frontend'
 }
 
 function hasNodePort({ frontends }: ServicePortView, { port, protocol }: Destination): boolean {

@@ -170,6 +170,8 @@ export interface NodeView {
   readonly nodePortAddresses: NodePortAddresses
   /** Absent: the mode handles them itself, or not at all. */
   readonly localhostNodePorts?: LocalhostNodePorts
+  /** Whether cluster IPs and load-balancer IPs answer pings; absent: no. */
+  readonly answerPing?: true
   /** The ranges of cluster IPs, as far as the API server has them. */
   readonly serviceCidrs: readonly Cidr[]
 }

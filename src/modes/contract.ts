@@ -62,6 +62,8 @@ export interface ModeSemantics {
   /** Whose connections to themselves are masqueraded: those of endpoints that run, or may run, on this node, or of all. */
   readonly hairpin: 'of this node' | 'all'
   readonly protocols: readonly Frontend['protocol'][]
+  /** Who answers pings to addresses of services: the kernel, for they are the node's, or the node by the mode's rules, with `--answer-ping`. */
+  readonly pings: 'by the kernel' | 'by rules'
 }
 
 /** Host-side implementation of a mode. A mode needs open() and cleanup(); what else it can do has a default. */

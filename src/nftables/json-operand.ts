@@ -3,13 +3,22 @@
 import { host32 } from '../lib/endian.ts'
 import { type Bytes, cidrEnd, parseCidr, parseIp, asBytes, bytesOf } from '../lib/ip.ts'
 import { PROTOCOL_NUMBERS } from './fields.ts'
+import { ICMP_ECHO, ICMPV6_ECHO_REQUEST } from './language.ts'
 import type { Expression, FieldType, NftFamily } from './types.ts'
 
 export type Json = unknown
 export type JsonRecord = Readonly<Record<string, Json>>
 
 /** What a register can hold: the fields of sets, and what is only compared. */
-export type OperandType = FieldType | 'mark' | 'ifname' | 'ct_state' | 'ct_status' | 'fib_type'
+export type OperandType =
+  | FieldType
+  | 'mark'
+  | 'ifname'
+  | 'ct_state'
+  | 'ct_status'
+  | 'fib_type'
+  | 'icmp_type'
+  | 'icmpv6_type'
 
 export interface JsonOperand {
   readonly type: OperandType
@@ -79,6 +88,10 @@ function payloadOperand(field: string): JsonOperand | undefined {
       return address('ipv6_addr', 8)
     case 'ip6 daddr':
       return address('ipv6_addr', 24)
+  }
+  if (field === 'icmp type' || field === 'icmpv6 type') {
+    const load = (dreg: number): Expression => ({ kind: 'payload', base: 'transport', offset: 0, length: 1, dreg })
+    return { type: field === 'icmp type' ? 'icmp_type' : 'icmpv6_type', words: 1, load }
   }
   if (!field.endsWith(' dport')) return undefined
   return {
@@ -152,6 +165,10 @@ export function valueOf(type: OperandType, json: Json): Bytes | undefined {
       const name = String(json)
       return name.endsWith('*') ? asBytes(name.slice(0, -1)) : asBytes(name.padEnd(16, '\0'))
     }
+    case 'icmp_type':
+    case 'icmpv6_type':
+      if (json !== 'echo-request') return undefined
+      return bytesOf(type === 'icmp_type' ? ICMP_ECHO : ICMPV6_ECHO_REQUEST)
     case 'fib_type':
       return host32(json === 'local' ? 2 : 1)
     case 'ct_state':

@@ -4,7 +4,17 @@
 // every piece here is one that nft has, and tests compile each rule's text with nft and compare the expressions.
 
 import { host32 } from '../lib/endian.ts'
-import { type Bytes, type Cidr, type Family, formatCidr, formatIp, prefixMask, asBytes, bytesOf } from '../lib/ip.ts'
+import {
+  type Bytes,
+  type Cidr,
+  type Family,
+  formatCidr,
+  formatIp,
+  ipBytes,
+  prefixMask,
+  asBytes,
+  bytesOf,
+} from '../lib/ip.ts'
 import { PROTOCOL_NUMBERS, type TransportProtocol } from './fields.ts'
 import type { CtKey, Expression, NftFamily, Rule } from './types.ts'
 
@@ -14,6 +24,8 @@ const ICMP_PORT_UNREACH = 3
 const ICMPV6_PORT_UNREACH = 4
 const NFT_REJECT_ICMP_UNREACH = 0
 const ICMP_DEST_UNREACH = 3
+export const ICMP_ECHO = 8
+export const ICMPV6_ECHO_REQUEST = 128
 const ICMPV6_DEST_UNREACH = 1
 const CT_STATE_RELATED = 1 << 2
 const CT_STATE_NEW = 1 << 3
@@ -303,6 +315,18 @@ export function icmpNumber(family: Family): Bytes {
   return family === 4 ? asBytes('\x01') : asBytes('\x3a')
 }
 
+/** A ping. Behind {@link isIcmp}. */
+export function isEchoRequest(family: Family): Piece {
+  const type = family === 4 ? ICMP_ECHO : ICMPV6_ECHO_REQUEST
+  return {
+    text: `${family === 4 ? 'icmp' : 'icmpv6'} type echo-request`,
+    expressions: [
+      { kind: 'payload', base: 'transport', offset: 0, length: 1, dreg: 0 },
+      { kind: 'cmp', op: 'eq', sreg: 0, value: bytesOf(type) },
+    ],
+  }
+}
+
 /** An ICMP error: the destination cannot be reached. Behind {@link isIcmp}. */
 export function isUnreachable(family: Family): Piece {
   const type = family === 4 ? ICMP_DEST_UNREACH : ICMPV6_DEST_UNREACH
@@ -403,6 +427,17 @@ export function dnatTo(family: Family, operands: readonly Operand[], map: string
       ...loadAll(operands),
       { kind: 'lookup', set: map, sreg: 0, dreg: 0 },
       { kind: 'nat', type: 'dnat', family: ip, addrMin: 0, protoMin: addressWords(family), flags: 0 },
+    ],
+  }
+}
+
+/** Sends the packet to this address, and to the port that it had. */
+export function dnatToAddress(family: Family, address: string): Piece {
+  return {
+    text: `dnat to ${address}`,
+    expressions: [
+      { kind: 'immediate', dreg: 0, value: ipBytes(address) },
+      { kind: 'nat', type: 'dnat', family: nftFamily(family), addrMin: 0, flags: 0 },
     ],
   }
 }

@@ -6,6 +6,7 @@ import { decodeHost32, host32 } from '../lib/endian.ts'
 import { type Bytes, formatIp, asBytes, bytesOf } from '../lib/ip.ts'
 import type { Host, Packet, PacketWalk, Station } from '../packet-walk/types.ts'
 import { FIELD_BYTES, PROTOCOL_NUMBERS, splitFields } from './fields.ts'
+import { ICMP_ECHO, ICMPV6_ECHO_REQUEST, icmpNumber } from './language.ts'
 import type { Chain, Element, Expression, Hook, Jump, NftSet, Rule, TableOutline } from './types.ts'
 
 /** A table as far as packets look into it. */
@@ -244,10 +245,11 @@ class Machine {
     const packet = this.#packet
     switch (e.kind) {
       case 'payload':
-        return e.base === 'network' ? this.#networkHeader(e.offset, e.length) : port(this.#destinationPort)
+        if (e.base === 'network') return this.#networkHeader(e.offset, e.length)
+        return e.offset === 0 && e.length === 1 ? this.#icmpType() : port(this.#destinationPort)
       case 'meta':
         if (e.key === 'mark') return host32(this.#mark)
-        if (e.key === 'l4proto') return bytesOf(PROTOCOL_NUMBERS[packet.protocol])
+        if (e.key === 'l4proto') return this.#protocol()
         return asBytes((packet.inputInterface ?? '').padEnd(16, '\0'))
       case 'ct':
         return this.#conntrack(e.key)
@@ -262,6 +264,17 @@ class Machine {
       default:
         throw new Error(`Cannot load ${e.kind}`)
     }
+  }
+
+  #protocol(): Bytes {
+    const { protocol, source } = this.#packet
+    return protocol === 'ICMP' ? icmpNumber(source.length === 4 ? 4 : 6) : bytesOf(PROTOCOL_NUMBERS[protocol])
+  }
+
+  /** Of a ping: no other ICMP begins anything. nft says no more of the protocol than that a rule asks for this. */
+  #icmpType(): Bytes {
+    if (this.#packet.protocol !== 'ICMP') return bytesOf(0)
+    return bytesOf(this.#packet.source.length === 4 ? ICMP_ECHO : ICMPV6_ECHO_REQUEST)
   }
 
   #networkHeader(offset: number, length: number): Bytes {

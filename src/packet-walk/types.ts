@@ -4,7 +4,8 @@ import type { Bytes } from '../lib/ip.ts'
 
 /** The first packet of a connection. */
 export interface Packet {
-  readonly protocol: 'TCP' | 'UDP' | 'SCTP'
+  /** ICMP, of either family: a ping, with 0 for its ports. */
+  readonly protocol: 'TCP' | 'UDP' | 'SCTP' | 'ICMP'
   /** Undefined when this machine sends it. */
   readonly inputInterface: string | undefined
   readonly source: Bytes

@@ -7,6 +7,7 @@ import { externalCases } from './cases/external.ts'
 import { localhostCases } from './cases/localhost.ts'
 import { nodePortCases } from './cases/node-port.ts'
 import { oddCases } from './cases/odd.ts'
+import { pingCases } from './cases/ping.ts'
 import { settingsCases } from './cases/settings.ts'
 import type { PacketFlowCase } from './packet-flow.ts'
 
@@ -17,6 +18,7 @@ export const packetFlowCases: readonly PacketFlowCase[] = [
   ...externalCases,
   ...endpointCases,
   ...affinityCases,
+  ...pingCases,
   ...settingsCases,
   ...oddCases,
 ]

@@ -20,6 +20,7 @@ export interface ProxySettings {
   readonly masqueradeAll?: boolean
   /** Absent: not given, so each mode has its own default. */
   readonly nodePortAddresses?: readonly string[]
+  readonly answerPing?: true
   /** The feature gate KubeProxyNFTablesLocalhostNodePorts. */
   readonly localhostNodePorts?: true
 }
@@ -39,7 +40,8 @@ export const sources: Readonly<Record<Source, { ip: Readonly<Record<Family, stri
 export interface Destination {
   readonly address: string
   readonly port: number
-  readonly protocol: Protocol
+  /** ICMP: a ping, with 0 for its port. */
+  readonly protocol: Protocol | 'ICMP'
 }
 
 /** The server that answers: a pod or the node itself (an endpoint on the host network), on a port. */
@@ -147,6 +149,11 @@ export function nodePort(service: ApiService, address: string, portName?: string
   const port = findPort(service, portName)
   if (port.nodePort === undefined) throw new Error(`Service ${service.metadata.name} has no node port`)
   return { address, port: port.nodePort, protocol: port.protocol }
+}
+
+/** A ping of the address. */
+export function ping({ address }: Destination): Destination {
+  return { address, port: 0, protocol: 'ICMP' }
 }
 
 /** The same address and protocol, another port. */

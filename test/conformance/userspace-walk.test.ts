@@ -79,7 +79,8 @@ class UserspaceNode implements PlannedNode, TableDriver {
       now: () => this.clock.monotonicNow(),
       dynamicElements: new Map(),
     })
-    return walk.verdict === 'accept' && walk.translated ? this.#carry(walk, client, walk.met) : walk
+    const isCarried = walk.verdict === 'accept' && walk.translated && flow.to.protocol !== 'ICMP'
+    return isCarried ? this.#carry(walk, client, walk.met) : walk
   }
 
   /** What the data path does with who comes in by a door. */

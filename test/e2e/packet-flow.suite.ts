@@ -138,7 +138,7 @@ async function expectFlows(flows: readonly Flow[], when = 'at first'): Promise<v
 /** What the proxy leaves alone reaches a host, or ends in the hole. */
 function withoutProxy({ to }: Flow): 'answered' | 'refused' | 'silent' {
   const isHost = hostAt(to.address) !== undefined
-  const ports = { TCP: echoPorts.tcp, UDP: echoPorts.udp, SCTP: echoPorts.sctp }[to.protocol]
+  const ports = { TCP: echoPorts.tcp, UDP: echoPorts.udp, SCTP: echoPorts.sctp, ICMP: [] }[to.protocol]
   if (isHost && ports.some((port) => port === to.port)) return 'answered'
   const isAnybody = isHost || nodeAddresses.includes(to.address) || ['127.0.0.1', '::1'].includes(to.address)
   return isAnybody ? 'refused' : 'silent'

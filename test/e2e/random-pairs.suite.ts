@@ -248,7 +248,7 @@ function judge(judged: Judged): string | undefined {
 
 /** Where it does not come back, the connection tracker of the node knows where it went. */
 function whereItWent({ connection, fromPort, tracker, family }: Judged): string {
-  const protocol = { TCP: 6, UDP: 17, SCTP: 132 }[connection.protocol]
+  const protocol = { TCP: 6, UDP: 17, SCTP: 132, ICMP: 1 }[connection.protocol]
   const { source: src, destination: dst, port: dport } = connection
   const flow = tracker.lookUp(family, protocol, { original: { src, dst, sport: fromPort, dport } })
   if (flow === undefined) return 'no connection'

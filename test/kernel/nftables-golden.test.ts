@@ -37,6 +37,20 @@ it.each([4, 6] as const)('so are the rules that refuse node ports on localhost, 
   }
 })
 
+it.each([4, 6] as const)('so is the rule that answers pings, for IPv%d', (family) => {
+  const nodeIp = family === 4 ? '192.168.0.1' : 'fd00::1'
+  const table = planGoldenTable('external', family, nftablesPlanner, { answerPing: true, nodeIp })
+  const compiled = compileTableWithNft(
+    formatTable(table)
+      .split('\n')
+      .filter((line) => !beyondNft.test(line))
+      .join('\n'),
+  )
+  expect(compiled.get(CHAINS.natPrerouting)).toEqual(
+    table.chains.get(CHAINS.natPrerouting)!.rules.map(({ expressions }) => expressions),
+  )
+})
+
 describe('a range of sources', () => {
   const ranges = ['10.0.0.0/8', '10.16.0.0/12', '10.1.2.0/24', '10.1.2.128/25', '10.1.2.3/32', '128.0.0.0/1']
   const ranges6 = ['fd00::/8', 'fd01:2:3::/48', 'fd01:2:3::/61', 'fd01::/64', 'fd01::7/128', '8000::/1']

@@ -1,6 +1,7 @@
 // Sends the packets of a flow of the packet-flow table and compares what becomes of them.
 
 import { crowdIp } from './addresses.ts'
+import { pingProbe } from './netns/ping.ts'
 import { sctpProbe } from './netns/sctp.ts'
 import { tcpProbe, udpProbe } from './netns/probe.ts'
 import type { Answer } from './netns/probe.ts'
@@ -123,6 +124,8 @@ export function probeOnce(
       return udpProbe(netns, to, options)
     case 'SCTP':
       return sctpProbe(netns, to, options)
+    case 'ICMP':
+      return pingProbe(netns, to.address, options)
   }
 }
 

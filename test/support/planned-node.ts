@@ -147,6 +147,7 @@ export function nodeViewOf(
       },
       nodePortAddresses: settings.nodePortAddresses ?? defaultNodePortAddresses,
       ...(settings.localhostNodePorts === true && { localhostNodePorts: true }),
+      ...(settings.answerPing === true && { answerPing: true }),
       masqueradeAll: settings.masqueradeAll ?? false,
       masqueradeBit: 14,
     },

@@ -163,6 +163,7 @@ export function proxyFlags({ mode, kubeconfig, settings = {}, args = [] }: Proxy
     'pod-bridge-interface': effective.podBridgeInterface,
     'pod-interface-name-prefix': effective.podInterfaceNamePrefix,
     'masquerade-all': effective.masqueradeAll === true ? 'true' : undefined,
+    'answer-ping': effective.answerPing === true ? 'true' : undefined,
     'nodeport-addresses': effective.nodePortAddresses?.join(','),
     'feature-gates': effective.localhostNodePorts && 'KubeProxyNFTablesLocalhostNodePorts=true',
   }

@@ -1,5 +1,6 @@
 // The decision about a connection, step by step, each with its reason. The model decides; this puts the steps in order.
 
+import type { Protocol } from '../../kube/types.ts'
 import { cidrContains, formatCidr, isLoopback, joinHostPort, ipBytes } from '../../lib/ip.ts'
 import {
   classifyClient,
@@ -15,6 +16,7 @@ import { LOCALHOST } from '../../model/node-port-addresses.ts'
 import { NO_EJECTIONS, siftEjected } from '../../model/ejections.ts'
 import { planSelection, type Topology, whyNotSelected } from '../../model/topology.ts'
 import type { Backend, Policy, Route } from '../../model/types.ts'
+import { decidePing } from './decide-ping.ts'
 import type { Decided, Known } from './known.ts'
 
 export type Outcome = 'to' | 'reject' | 'drop' | 'untouched'
@@ -57,6 +59,15 @@ export interface DecidedBackend {
 
 export function decide(known: Known, decided: Decided, connection: Connection): Decision {
   const client = classifyClient(decided.node, connection, decided.isOwnAddress)
+  const { protocol } = connection
+  if (protocol !== 'ICMP') return decideConnection(known, decided, { ...connection, protocol }, client)
+  const nothing = { client, dialled: undefined, sources: undefined, policy: undefined, backends: [] }
+  return { ...nothing, ...(decidePing(known, decided, connection) ?? decideStray(known, decided, connection)) }
+}
+
+type Dialling = Connection & { readonly protocol: Protocol }
+
+function decideConnection(known: Known, decided: Decided, connection: Dialling, client: Client): Decision {
   const nothing = { client, sources: undefined, policy: undefined, backends: [] }
   const refused = whyRefusedOnLocalhost(decided, connection)
   if (refused !== undefined) return { ...nothing, dialled: undefined, outcome: 'reject', because: refused }
@@ -107,7 +118,7 @@ function isServedOnLocalhost({ node }: Decided, { destination }: Connection): bo
 /** A node port that rules refuse on loopback addresses. */
 function whyRefusedOnLocalhost(
   { node, index }: Decided,
-  { destination, protocol, port }: Connection,
+  { destination, protocol, port }: Dialling,
 ): string | undefined {
   if (!isRefusedOnLocalhost(node, protocol) || !isLoopback(ipBytes(destination))) return undefined
   const dialled = index.nodePort(protocol, port)
@@ -206,7 +217,8 @@ function decideStray(
       mode.semantics.guards === 'all addresses' ||
       (mode.semantics.guards === 'cluster IPs' && frontend.kind === 'clusterIP')
     if (!isGuarded && frontend.kind !== 'clusterIP') continue
-    const because = `${destination} belongs to ${view.namespace}/${view.service}, which has no port ${port}/${protocol}`
+    const lacks = protocol === 'ICMP' ? 'does not answer pings' : `has no port ${port}/${protocol}`
+    const because = `${destination} belongs to ${view.namespace}/${view.service}, which ${lacks}`
     return { outcome: isGuarded ? 'reject' : 'untouched', because }
   }
   const bytes = ipBytes(destination)
@@ -219,5 +231,6 @@ function decideStray(
         : `${destination} belongs to ${owner.namespace}/${owner.name}, which this proxy does not serve`
     return { outcome: mode.semantics.unallocated, because }
   }
-  return { outcome: 'untouched', because: `${joinHostPort(destination, port)}/${protocol} is not a Service address` }
+  const what = protocol === 'ICMP' ? destination : `${joinHostPort(destination, port)}/${protocol}`
+  return { outcome: 'untouched', because: `${what} is not a Service address` }
 }

@@ -145,7 +145,7 @@ function explainDecision(prepared: Prepared, state: KernelState | undefined, sen
             port: dialled.frontend.port,
             protocol: dialled.frontend.protocol,
           },
-    misses: dialled === undefined ? findMisses(known, decided, connection) : [],
+    misses: dialled === undefined && connection.protocol !== 'ICMP' ? findMisses(known, decided, connection) : [],
     sources: decision.sources ?? null,
     policy:
       decision.policy === undefined
@@ -275,7 +275,8 @@ function explainMasquerade({ outcome, backends }: Decision): Explanation['masque
 
 function headlineOf(decision: Decision, { asked, known }: Prepared, differences: readonly string[]): string {
   const { destination, port, protocol } = asked.connection
-  const what = `${joinHostPort(destination, port)}/${protocol}`
+  const isPing = protocol === 'ICMP'
+  const what = isPing ? destination : `${joinHostPort(destination, port)}/${protocol}`
   const [difference] = differences
   if (difference !== undefined) {
     return /, by table \S+ (?!kube-proxy)/.test(difference)
@@ -285,6 +286,7 @@ function headlineOf(decision: Decision, { asked, known }: Prepared, differences:
   const eligible = decision.backends.filter((each) => each.eligible)
   switch (decision.outcome) {
     case 'to': {
+      if (isPing) return `A ping to ${what} is answered by this node: ${decision.because}.`
       const [only] = eligible
       const ends =
         eligible.length === 1 && only !== undefined
@@ -293,9 +295,9 @@ function headlineOf(decision: Decision, { asked, known }: Prepared, differences:
       return `A connection to ${what} ${ends} of ${decision.dialled!.view.name}.`
     }
     case 'reject':
-      return `A connection to ${what} is refused: ${decision.because}.`
+      return `${isPing ? 'A ping' : 'A connection'} to ${what} is refused: ${decision.because}.`
     case 'drop':
-      return `A connection to ${what} is dropped silently: ${decision.because}.`
+      return `${isPing ? 'A ping' : 'A connection'} to ${what} is dropped silently: ${decision.because}.`
     case 'untouched':
       return `A packet to ${what} passes the proxy of ${nodeName(known)} unchanged: ${decision.because}.`
   }

@@ -60,9 +60,13 @@ function decisionLines(explanation: Explanation, paint: Paint): string[] {
     ...(masquerade === null ? [] : say('source', formatMasquerade(masquerade))),
     ...say(
       'verdict',
-      `${paint(explanation.outcome === 'to' ? 'good' : 'bold', phrase(explanation.outcome))}: ${explanation.because}`,
+      `${paint(explanation.outcome === 'to' ? 'good' : 'bold', verdictOf(explanation))}: ${explanation.because}`,
     ),
   ]
+}
+
+function verdictOf({ outcome, question }: Explanation): string {
+  return outcome === 'to' && question.protocol === 'ICMP' ? 'answered by this node' : phrase(outcome)
 }
 
 function backendLines(backends: readonly ExplainedBackend[], paint: Paint): string[] {
@@ -188,7 +192,7 @@ function formatFrontend({ frontend, question }: Explanation): string {
 }
 
 function target({ question: { to, destination, port, protocol } }: Explanation): string {
-  const dialled = `${joinHostPort(destination, port)}/${protocol}`
+  const dialled = protocol === 'ICMP' ? `${destination}, a ping` : `${joinHostPort(destination, port)}/${protocol}`
   return to === joinHostPort(destination, port) ? dialled : `${to}, ${dialled}`
 }
 

@@ -14,7 +14,7 @@ export class QuestionMistake extends Error {}
 export interface Question {
   /** `node`, `outside`, an address, `[NAMESPACE/]POD`. */
   readonly from: string
-  /** `[NAMESPACE/]SERVICE[:PORT][/PROTOCOL]`, `ADDRESS:PORT[/PROTOCOL]`, a URL. */
+  /** `[NAMESPACE/]SERVICE[:PORT][/PROTOCOL]`, `ADDRESS:PORT[/PROTOCOL]`, a URL; a ping: `SERVICE/icmp`, `ADDRESS/icmp`. */
   readonly to: string
   /** Which address of a service; absent: as it fits the client. */
   readonly via?: FrontendKind | undefined
@@ -68,10 +68,11 @@ export function resolveQuestion(known: Known, question: Question): ResolvedQuest
 interface DialledAddress {
   readonly address: string
   readonly port: number
-  readonly protocol: Protocol
+  readonly protocol: Connection['protocol']
 }
 
 function dialAddress({ address, port, protocol }: Target): DialledAddress {
+  if (protocol === 'ICMP' && address !== undefined) return { address, port: 0, protocol }
   if (address === undefined || port === undefined || typeof port === 'string') {
     throw new QuestionMistake(`Cannot dial ${address ?? 'that'} without a port: use ADDRESS:PORT, as in 10.96.0.1:443`)
   }
@@ -86,12 +87,14 @@ interface ServiceContext {
 
 function dialService(known: Known, service: Service, { target, question, assumed }: ServiceContext): DialledAddress {
   const name = `${service.namespace}/${service.name}`
-  const port = choosePort(service, target, assumed)
-  const kind = question.via ?? kindFor(known, service, { nodePort: port.nodePort, from: question.from })
+  const { protocol } = target
+  const port = protocol === 'ICMP' ? undefined : choosePort(service, { port: target.port, protocol }, assumed)
+  const kind = question.via ?? kindFor(known, service, { nodePort: port?.nodePort ?? 0, from: question.from })
   const family = question.family ?? familyFor(known, service, question.from)
   const ofFamily = (ips: readonly string[]) => ips.find((ip) => ipFamily(ip) === family)
   const clusterIP = ofFamily(service.clusterIPs)
   if (kind === 'nodePort') {
+    if (port === undefined) throw new QuestionMistake('Cannot ping a node port: it is on an address of the node')
     const node = known.nodes[family]
     const address = node?.nodePortAddresses.kind === 'only' ? node.nodePortAddresses.addresses[0] : node?.nodeIp
     if (address !== undefined && port.nodePort !== 0) {
@@ -109,10 +112,15 @@ function dialService(known: Known, service: Service, { target, question, assumed
   const canonical = address === undefined ? undefined : canonicalIp(address)
   if (canonical === undefined) throw new QuestionMistake(whyNoAddress(service, family, question.via))
   if (kind !== 'clusterIP') assumed.push(`dialled at its ${kind === 'externalIP' ? 'external' : 'load-balancer'} IP`)
-  return { address: canonical, port: port.port, protocol: port.protocol }
+  return { address: canonical, port: port?.port ?? 0, protocol: port?.protocol ?? 'ICMP' }
 }
 
-function choosePort(service: Service, { port, protocol }: Target, assumed: string[]): Service['ports'][number] {
+interface AskedPort {
+  readonly port: Target['port']
+  readonly protocol: Protocol | undefined
+}
+
+function choosePort(service: Service, { port, protocol }: AskedPort, assumed: string[]): Service['ports'][number] {
   const [first] = service.ports
   const name = `${service.namespace}/${service.name}`
   const all = service.ports.map((each) => `${each.name === '' ? '' : `${each.name} `}${each.port}/${each.protocol}`)

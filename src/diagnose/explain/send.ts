@@ -47,7 +47,8 @@ export async function sendPacket(
     )
   }
   const { protocol } = connection
-  if (protocol === 'SCTP') throw new Error('Cannot send SCTP: --send supports TCP and UDP')
+  if (protocol === 'SCTP' || protocol === 'ICMP')
+    throw new Error(`Cannot send ${protocol}: --send supports TCP and UDP`)
   const flow: TracedFlow = {
     source: connection.source,
     sourcePort: clientPort(),

@@ -8,7 +8,7 @@ export interface Target {
   readonly address?: string | undefined
   /** A number, or a port's name. */
   readonly port?: number | string | undefined
-  readonly protocol?: Protocol | undefined
+  readonly protocol?: Protocol | 'ICMP' | undefined
 }
 
 const SCHEME_PORTS: Readonly<Record<string, number>> = { http: 80, https: 443, ws: 80, wss: 443, grpc: 80 }
@@ -17,8 +17,8 @@ const SCHEME_PORTS: Readonly<Record<string, number>> = { http: 80, https: 443, w
 export function parseTarget(text: string): Target | string {
   const [, scheme, rest] = /^([a-z][a-z0-9+.-]*):\/\/(.*)$/is.exec(text) ?? []
   if (scheme !== undefined && rest !== undefined) return parseUrl(scheme.toLowerCase(), rest)
-  const [, withoutProtocol = text, protocolText] = /^(.*[^/])\/(tcp|udp|sctp)$/i.exec(text) ?? []
-  const protocol = protocolText?.toUpperCase() as Protocol | undefined
+  const [, withoutProtocol = text, protocolText] = /^(.*[^/])\/(tcp|udp|sctp|icmp)$/i.exec(text) ?? []
+  const protocol = protocolText?.toUpperCase() as Target['protocol']
   return parseHostPort(withoutProtocol, protocol)
 }
 
@@ -30,7 +30,7 @@ function parseUrl(scheme: string, rest: string): Target | string {
   return { ...parsed, port: parsed.port ?? SCHEME_PORTS[scheme] }
 }
 
-function parseHostPort(text: string, protocol: Protocol | undefined): Target | string {
+function parseHostPort(text: string, protocol: Target['protocol']): Target | string {
   const bare = canonicalIp(text.replace(/^\[(.*)\]$/, '$1'))
   if (bare !== undefined) return { address: bare, protocol }
   const [, bracketed, plain, portText] = /^(?:\[([^\]]*)\]|([^:]*))(?::([^:]*))?$/.exec(text) ?? []
@@ -63,5 +63,5 @@ function parsePort(text: string | undefined): number | string | undefined {
 }
 
 function whatIsAllowed(text: string): string {
-  return `Cannot read ${JSON.stringify(text)} as a destination: must be NAMESPACE/SERVICE[:PORT], ADDRESS:PORT[/PROTOCOL] or a URL`
+  return `Cannot read ${JSON.stringify(text)} as a destination: must be NAMESPACE/SERVICE[:PORT], ADDRESS:PORT[/PROTOCOL], a URL, or SERVICE/icmp or ADDRESS/icmp for a ping`
 }

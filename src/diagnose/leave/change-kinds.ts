@@ -27,7 +27,7 @@ export const changeKinds = kinds({
     effect: 'loses',
     when: 'Services with an annotation for weights, which the new mode does not heed.',
   },
-  ping: { effect: 'loses', when: 'From ipvs: every address of a Service answers ping.' },
+  ping: { effect: 'loses', when: 'From ipvs, without `--answer-ping`: every address of a Service answers pings.' },
   'bound-program': {
     effect: 'loses',
     when: "From ipvs: a program of this node listens on a Service's address, which is on `kube-ipvs0` alone.",

@@ -14,7 +14,7 @@ export function judgeIpvs(facts: LeavingFacts): Change[] {
   const { from, to, services } = facts
   return [
     ...judgeChoice(facts),
-    ...ofServices('ping', services, { message: 'The addresses of a Service answered ping, and do not any more' }),
+    ...judgePings(facts),
     ...judgeAddresses(facts),
     ...judgePolicies(services),
     ...judgeSettings(facts),
@@ -23,6 +23,15 @@ export function judgeIpvs(facts: LeavingFacts): Change[] {
       todo: 'drain the node first, or change the mode when it starts anyway',
     }),
   ]
+}
+
+/** External IPs answered, too; a program that pings one expects a machine there. */
+function judgePings({ to, services }: LeavingFacts): Change[] {
+  if (to.config.answerPing) return []
+  return ofServices('ping', services, {
+    message: 'The addresses of a Service answered pings, and do not any more',
+    todo: '--answer-ping (answerPing: true): cluster IPs and load-balancer IPs answer while there is an endpoint',
+  })
 }
 
 function judgeChoice({ from, to, services }: LeavingFacts): Change[] {

@@ -58,6 +58,7 @@ const both: readonly ChangeCode[] = ['scheduler', 'ping']
 describe('from ipvs', () => {
   test.each<[string, Case, readonly ChangeCode[]]>([
     ['a cluster IP with two endpoints', {}, both],
+    ['pings, answered', { flags: ['--answer-ping'] }, ['scheduler']],
     ['no Services', { services: [] }, []],
     ['one without endpoints is not balanced', { services: [service({ name: 'other' })] }, ['ping']],
     [

@@ -36,6 +36,7 @@ export const iptablesMode: Mode = {
     refusesNodePorts: 'on every address',
     sourceRanges: 'with endpoints',
     protocols: ['TCP', 'UDP', 'SCTP'],
+    pings: 'by rules',
   },
   load: async () => (await import('./machine.ts')).iptablesMachine,
 }

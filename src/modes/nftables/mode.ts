@@ -29,6 +29,7 @@ export const nftablesMode: Mode = {
     refusesNodePorts: 'where they are open',
     sourceRanges: 'first',
     protocols: ['TCP', 'UDP', 'SCTP'],
+    pings: 'by rules',
   },
   load: async () => (await import('./machine.ts')).nftablesMachine,
 }

@@ -88,10 +88,11 @@ export function guardHooks({ incoming = [], all = [] }: FurtherRules = {}): Chai
 
 /**
  * The base chains that lead to the translating rules. As in all NAT chains, only the first packet of a connection passes them. The
- * check of source ranges comes first, in the same chain: in a hook of its own, every packet of the machine would pass it.
+ * check of source ranges comes first, in the same chain: in a hook of its own, every packet of the machine would pass it. `others`:
+ * rules for what is not sent to an endpoint.
  */
-export function natHooks(services: string): Chain[] {
-  const rules = [nft.rule([nft.jump(CHAINS.firewallCheck)]), nft.rule([nft.jump(services)])]
+export function natHooks(services: string, others: readonly Rule[] = []): Chain[] {
+  const rules = [nft.rule([nft.jump(CHAINS.firewallCheck)]), nft.rule([nft.jump(services)]), ...others]
   return [
     chain(CHAINS.natPrerouting, rules, hookAt('nat', 'prerouting', DSTNAT)),
     chain(CHAINS.natOutput, rules, hookAt('nat', 'output', DSTNAT)),

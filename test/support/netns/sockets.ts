@@ -56,13 +56,18 @@ function bindSocket(fd: number, to: SocketAddress): void {
 
 /** A socket for packets of SCTP, with or without SCTP in the kernel. */
 export function openRawSctp(netns: NetworkNamespace, family: 4 | 6, address?: string): number {
-  const fd = netns.enter(() =>
-    mustCall('open a raw socket', 'socket', addressFamily(family), SOCK_RAW_NONBLOCK_CLOEXEC, IPPROTO_SCTP),
-  )
+  const fd = openRaw(netns, family, IPPROTO_SCTP)
   if (address === undefined) return fd
   const sockaddr = encodeAddress(address, 0)
   mustCall(`bind a raw socket to ${address}`, 'bind', fd, sockaddr, sockaddr.length)
   return fd
+}
+
+/** A socket for packets of a protocol. */
+export function openRaw(netns: NetworkNamespace, family: 4 | 6, protocol: number): number {
+  return netns.enter(() =>
+    mustCall('open a raw socket', 'socket', addressFamily(family), SOCK_RAW_NONBLOCK_CLOEXEC, protocol),
+  )
 }
 
 /** Connects a socket that waits for no answer. Returns its own address. */

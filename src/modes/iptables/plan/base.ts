@@ -14,7 +14,8 @@ export function planBase(node: NodeView, settings: IptablesSettings): Base {
     // Of kubelet, which may be newer or older than we are, or not there at all.
     sharedChains: [{ table: 'filter', name: CHAINS.kubeletFirewall }],
     sharedRules: opensLocalhost(node, settings) ? [BLOCK_MARTIANS] : [],
-    isServiceChain,
+    // It is not there without the option.
+    isServiceChain: (name) => isServiceChain(name) || name === CHAINS.ping,
   }
 }
 
@@ -43,7 +44,8 @@ function filterChains(node: NodeView, settings: IptablesSettings): BaseChain[] {
 function natChains(node: NodeView, settings: IptablesSettings): BaseChain[] {
   const { masqueradeMark: mark } = node
   return [
-    entry('nat', CHAINS.services, { last: nodePortRules(node, settings) }),
+    entry('nat', CHAINS.services, { last: [...pingRules(node), ...nodePortRules(node, settings)] }),
+    ...(node.answerPing === true ? [entry('nat', CHAINS.ping)] : []),
     entry('nat', CHAINS.nodePorts),
     entry('nat', CHAINS.postrouting, {
       first: [
@@ -77,6 +79,19 @@ function forwardRules({ masqueradeMark: mark }: NodeView, settings: IptablesSett
     ...(settings.invalidPackets === 'drop' ? [dropInvalid] : []),
     rule([comment('kubernetes forwarding rules'), { kind: 'mark', value: mark, mask: mark }], { kind: 'accept' }),
     rule([comment('kubernetes forwarding conntrack rule'), conntrack('RELATED', 'ESTABLISHED')], { kind: 'accept' }),
+  ]
+}
+
+/** Behind the services: what is sent to an endpoint does not pass it. */
+function pingRules({ family, answerPing }: NodeView): RuleText[] {
+  if (answerPing !== true) return []
+  const protocol = family === 4 ? 'icmp' : 'ipv6-icmp'
+  return [
+    rule(
+      [comment('pings of service IPs'), { kind: 'isPing', family }],
+      { kind: 'jump', chain: CHAINS.ping },
+      { protocol },
+    ),
   ]
 }
 

@@ -31,6 +31,7 @@ const OURS: Readonly<Record<TableName, ReadonlySet<string>>> = {
   ]),
   nat: new Set([
     CHAINS.services,
+    CHAINS.ping,
     CHAINS.nodePorts,
     CHAINS.postrouting,
     CHAINS.markMasquerade,

@@ -10,6 +10,8 @@ export const CHAINS = {
   externalServices: 'KUBE-EXTERNAL-SERVICES',
   /** nat: by node port. filter: health checks. */
   nodePorts: 'KUBE-NODEPORTS',
+  /** nat: pings of service IPs; there with `--answer-ping`. */
+  ping: 'KUBE-PING',
   postrouting: 'KUBE-POSTROUTING',
   markMasquerade: 'KUBE-MARK-MASQ',
   forward: 'KUBE-FORWARD',

@@ -2,6 +2,7 @@
 // common chains that lead there or say no. Chains, order and comments are kube-proxy's.
 
 import { formatCidr, joinHostPort } from '../../../lib/ip.ts'
+import { answersPing } from '../../../model/ping.ts'
 import type { Frontend, NodeView, Policy, ServicePortView, Verdict } from '../../../model/types.ts'
 import { formatRule } from '../../../iptables/format.ts'
 import type { Fragment, OwnChain, PlacedRule } from '../../../iptables/fragment.ts'
@@ -80,6 +81,7 @@ class FragmentPlan {
       const says = `${label} traffic not accepted by ${firewall}`
       this.#place('filter', CHAINS.proxyFirewall, this.#towards(frontend, says, { kind: 'drop' }))
     }
+    if (answersPing(this.#node, frontend)) this.#placePing(frontend)
     const { verdict } = frontend.fromOthers
     if (verdict.kind === 'to') return
     const chain = kind === 'clusterIP' ? CHAINS.services : CHAINS.externalServices
@@ -99,6 +101,16 @@ class FragmentPlan {
     }
     const matches: Match[] = [comment(label), ...this.#ports(frontend.port)]
     this.#place('nat', CHAINS.nodePorts, { protocol: this.#protocol, matches, target: jumpTo(target) })
+  }
+
+  /** The node answers as itself. Each port of a service says so, with its own name. */
+  #placePing({ address }: Frontend): void {
+    const { family, nodeIp } = this.#node
+    this.#place('nat', CHAINS.ping, {
+      destination: { network: `${address}/${family === 4 ? 32 : 128}` },
+      matches: [comment(`${this.#names.label} answers pings`)],
+      target: { kind: 'dnat', to: nodeIp },
+    })
   }
 
   /** The node answers there itself, whatever the rest of the firewall says. */

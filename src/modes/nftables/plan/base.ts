@@ -16,6 +16,7 @@ import {
   nodePortGuard,
   SRCNAT,
 } from '../../../table-sync/plan/match.ts'
+import { PING_SET, pingRules, pingSets } from '../../../table-sync/plan/ping.ts'
 import { localhostChecks, refusingChains } from './localhost.ts'
 import { CHAINS, SETS } from './names.ts'
 import { schemaFor } from './schema.ts'
@@ -26,9 +27,13 @@ export function planBase(node: NodeView): TableBase {
   return {
     comment: 'rules for kube-proxy',
     // The first comes with the rule that uses it.
-    sets: Object.values(schema).filter(
-      (set) => set !== schema.firewallIps && (set !== schema.refusedLocalhost || node.localhostNodePorts !== undefined),
-    ),
+    sets: [
+      ...Object.values(schema).filter(
+        (set) =>
+          set !== schema.firewallIps && (set !== schema.refusedLocalhost || node.localhostNodePorts !== undefined),
+      ),
+      ...pingSets(node),
+    ],
     chains: [
       ...firewallChains(node.family, []),
       ...nodePortChains(node, keys),
@@ -37,10 +42,10 @@ export function planBase(node: NodeView): TableBase {
       ...refusingChains(node),
       ...checkChains(node, localhostChecks(node)),
       masqueradingChain(node),
-      ...hookChains(),
+      ...hookChains(node),
     ],
     elements: guardElements(node, schema),
-    commonSets: new Set([SETS.clusterIps, SETS.hairpin]),
+    commonSets: new Set([SETS.clusterIps, SETS.hairpin, PING_SET]),
     sharedChains: new Set([
       CHAINS.pickServices,
       CHAINS.pickLocalServices,
@@ -174,12 +179,12 @@ function masqueradingChain(node: NodeView): Chain {
   ])
 }
 
-function hookChains(): Chain[] {
+function hookChains(node: NodeView): Chain[] {
   // What was translated is for an endpoint: none of the refusals is meant for it.
   const remember = nft.rule([nft.wasDnated, nft.goto(CHAINS.affinityCheck)])
   return [
     chain(CHAINS.natPostrouting, [nft.rule([nft.jump(CHAINS.masquerading)])], hookAt('nat', 'postrouting', SRCNAT)),
     ...guardHooks({ all: [remember] }),
-    ...natHooks(CHAINS.services),
+    ...natHooks(CHAINS.services, pingRules(node)),
   ]
 }

@@ -1,6 +1,7 @@
 // What stays in the table when kube-proxy takes a node back: it adds to the table that it finds and knows nothing of these.
 
 import type { Op, Table } from '../../../nftables/types.ts'
+import { PING_SET } from '../../../table-sync/plan/ping.ts'
 import { isSourceSetName } from '../../../table-sync/plan/sources.ts'
 import { CHAINS, isRecordSetName, SETS, splitCountSetName } from './names.ts'
 
@@ -22,7 +23,10 @@ const SHARED_CHAINS: ReadonlySet<string> = new Set([
 const SHARED_SETS: ReadonlySet<string> = new Set([SETS.clusterIps, SETS.nodePortIps, SETS.hairpin])
 
 const OWN_CHAINS: ReadonlySet<string> = new Set(Object.values(CHAINS).filter((name) => !SHARED_CHAINS.has(name)))
-const OWN_SETS: ReadonlySet<string> = new Set(Object.values(SETS).filter((name) => !SHARED_SETS.has(name)))
+const OWN_SETS: ReadonlySet<string> = new Set([
+  ...Object.values(SETS).filter((name) => !SHARED_SETS.has(name)),
+  PING_SET,
+])
 
 /** The map that kube-proxy leads packets to services with. We have none of this name. */
 const OF_KUBE_PROXY = 'service-ips'

@@ -19,6 +19,7 @@ import {
 import { inOrder, type Places } from '../../../table-sync/places.ts'
 import type { PlanContext } from '../../../table-sync/table-planner.ts'
 import { firewallCheckRule } from '../../../table-sync/plan/guards.ts'
+import { planPing } from '../../../table-sync/plan/ping.ts'
 import { planSourceRules, planSources } from '../../../table-sync/plan/sources.ts'
 import { planAffinity } from './affinity.ts'
 import { pickRule } from './pick.ts'
@@ -42,6 +43,7 @@ export function planFragment(node: NodeView, port: ServicePortView, context: Pla
       continue
     }
     planVerdicts(schema, frontend, { key, elements })
+    planPing(node, frontend, elements)
     planSources(schema, frontend, { elements, sharedRules })
     if (frontend.allowedSources !== undefined) sharedRules.add(FIREWALL_RULES[node.family])
     planLists(node, frontend, { key, elements, places, other, differences, sharedRules })

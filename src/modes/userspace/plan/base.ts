@@ -7,6 +7,7 @@ import * as nft from '../../../nftables/language.ts'
 import type { Chain } from '../../../nftables/types.ts'
 import { checkChains, firewallChains, guardElements, guardHooks, natHooks } from '../../../table-sync/plan/guards.ts'
 import { chain, fromPods, matchKeys, nodePortGuard } from '../../../table-sync/plan/match.ts'
+import { PING_SET, pingRules, pingSets } from '../../../table-sync/plan/ping.ts'
 import { SOURCES } from './entrance.ts'
 import { CHAINS, SETS } from './names.ts'
 import { schemaFor, setsOf } from './schema.ts'
@@ -15,17 +16,17 @@ export function planBase(node: NodeView): TableBase {
   const schema = schemaFor(node.family)
   return {
     comment: 'rules for kube-proxy',
-    sets: setsOf(schema),
+    sets: [...setsOf(schema), ...pingSets(node)],
     chains: [
       ...firewallChains(node.family),
       ...serviceChains(node),
       ...checkChains(node),
       doorsCheck(node.family),
       ...guardHooks({ incoming: [nft.rule([nft.jump(CHAINS.listenersCheck)])] }),
-      ...natHooks(CHAINS.services),
+      ...natHooks(CHAINS.services, pingRules(node)),
     ],
     elements: guardElements(node, schema.guards),
-    commonSets: new Set([SETS.clusterIps]),
+    commonSets: new Set([SETS.clusterIps, PING_SET]),
     sharedChains: new Set([CHAINS.firewallSources]),
   }
 }

@@ -7,6 +7,7 @@ import { addressField, portField, protocolField } from '../../../nftables/fields
 import type { Fragment, SharedRule } from '../../../nftables/fragment.ts'
 import type { NftSet, Table } from '../../../nftables/types.ts'
 import { Elements, frontendKey, planClusterIp, planRefusals } from '../../../table-sync/plan/frontend.ts'
+import { planPing } from '../../../table-sync/plan/ping.ts'
 import { planSources } from '../../../table-sync/plan/sources.ts'
 import { type Entrance, entranceFor, type EntranceId, entranceId, type Source, SOURCES } from './entrance.ts'
 import { type Schema, schemaFor } from './schema.ts'
@@ -31,6 +32,7 @@ export function planFragment(node: NodeView, port: ServedPort): Fragment {
   const used = new Set(port.leaving.map((listener) => listenerKey(port, listener)))
   for (const frontend of port.frontends) {
     planClusterIp(schema.guards, frontend, elements)
+    planPing(node, frontend, elements)
     planSources(schema.guards, frontend, { elements, sharedRules })
     const isServed = planListeners(schema, frontend, { elements, used, port })
     // There are backends, and no listener to them: better a clear answer than none.

@@ -44,3 +44,13 @@ function startTimeout(callback: () => void, delayMs: number): Timer {
   arm()
   return { cancel: () => clearTimeout(handle) }
 }
+
+/** Calls back again and again, until it is cancelled. */
+export function every(clock: Clock, periodMs: number, callback: () => void): Timer {
+  let timer = clock.setTimeout(tick, periodMs)
+  function tick(): void {
+    callback()
+    timer = clock.setTimeout(tick, periodMs)
+  }
+  return { cancel: () => timer.cancel() }
+}

@@ -1,7 +1,7 @@
 // From failed checks to sentences: the fewest descriptions that fit all failures and nothing that works. Pure.
 
 import type { Check } from './checks.ts'
-import { count } from './count.ts'
+import { count } from '../lib/count.ts'
 import type { Verdict } from './verdict.ts'
 
 export interface CheckResult {

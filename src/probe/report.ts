@@ -2,7 +2,7 @@
 
 import type { Row } from './checks.ts'
 import { rows } from './checks.ts'
-import { count } from './count.ts'
+import { count } from '../lib/count.ts'
 import type { CheckResult, Finding } from './findings.ts'
 import type { Verdict } from './verdict.ts'
 

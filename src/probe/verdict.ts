@@ -1,7 +1,7 @@
 // Whether what came of a check is what had to. Pure.
 
 import type { Check, Expected } from './checks.ts'
-import { count } from './count.ts'
+import { count } from '../lib/count.ts'
 import type { Attempt } from './protocol.ts'
 
 export interface Verdict {

@@ -1,6 +1,8 @@
 // What a sandbox says about itself when it is ready: what was made, and what to type next.
 
+import { count } from '../../../src/lib/count.ts'
 import { joinHostPort } from '../../../src/lib/ip.ts'
+import type { ExampleService } from './example.ts'
 
 export interface Report {
   readonly tookMs: number
@@ -12,10 +14,9 @@ export interface Report {
   }[]
   readonly pods: readonly { readonly name: string; readonly node: string }[]
   /** Those worth a line; not the API server's own. */
-  readonly services: readonly ReportedService[]
+  readonly services: readonly ExampleService[]
   readonly kubeconfig: string
-  /** The page that shows it; undefined: there is none. */
-  readonly pageUrl: string | undefined
+  readonly pageUrl: string
   /** How the program is called here: `sudo ./bin/kube-proxy`. */
   readonly command: string
   /** Whether this machine itself has routes into the sandbox, or only a namespace that stands for it. */
@@ -27,24 +28,15 @@ export interface Report {
   readonly missingTools: readonly string[]
 }
 
-export interface ReportedService {
-  readonly name: string
-  readonly clusterIPs: readonly string[]
-  readonly loadBalancerIPs: readonly string[]
-  readonly port: number
-  readonly nodePort: number | undefined
-}
-
 export function formatReport(report: Report): string {
   const { nodes, pods, services, tookMs, mode } = report
-  const count = (list: readonly unknown[], noun: string) => `${list.length} ${noun}${list.length === 1 ? '' : 's'}`
   const seconds = (tookMs / 1000).toFixed(1)
   const sections = [
     [
-      `A cluster of ${count(nodes, 'node')} in mode ${mode}, with ${count(pods, 'pod')} and ${count(services, 'service')}, ready in ${seconds} s.`,
+      `A cluster of ${count(nodes.length, 'node')} in mode ${mode}, with ${count(pods.length, 'pod')} and ${count(services.length, 'service')}, ready in ${seconds} s.`,
     ],
     formatColumns([...nodes.map(nodeRow), ...services.map(serviceRow)]),
-    ...(report.pageUrl === undefined ? [] : [['See it in a browser:', ...indent([report.pageUrl])]]),
+    ['See it in a browser:', ...indent([report.pageUrl])],
     ['Look at it:', ...indent([`export KUBECONFIG=${report.kubeconfig}`, 'kubectl get pods,services -o wide'])],
     ...services.slice(0, 1).map((service) => formatQuestions(report, service)),
     ...services.slice(0, 1).map((service) => formatTools(report, service)),
@@ -61,7 +53,7 @@ function nodeRow({ name, addresses, podRanges }: Report['nodes'][number]): strin
   return ['node', name, addresses.join(', '), `pods ${podRanges.join(', ')}`]
 }
 
-function serviceRow({ name, clusterIPs, loadBalancerIPs, port, nodePort }: ReportedService): string[] {
+function serviceRow({ name, clusterIPs, loadBalancerIPs, port, nodePort }: ExampleService): string[] {
   const places = [
     clusterIPs.map((ip) => joinHostPort(ip, port)).join(', '),
     ...(nodePort === undefined ? [] : [`node port ${nodePort}`]),
@@ -73,7 +65,7 @@ function serviceRow({ name, clusterIPs, loadBalancerIPs, port, nodePort }: Repor
 }
 
 /** Commands that call the service from everywhere, each with a comment on what it shows. */
-function formatQuestions(report: Report, asked: ReportedService): string[] {
+function formatQuestions(report: Report, asked: ExampleService): string[] {
   const { name, clusterIPs, loadBalancerIPs, port, nodePort } = asked
   const [ip] = clusterIPs
   const [balancer] = loadBalancerIPs
@@ -108,7 +100,7 @@ function formatQuestions(report: Report, asked: ReportedService): string[] {
 }
 
 /** They find the sandbox by themselves, wherever they are typed, unless there are several. */
-function formatTools({ command, name }: Report, { name: service }: ReportedService): string[] {
+function formatTools({ command, name }: Report, { name: service }: ExampleService): string[] {
   if (name !== undefined) return []
   const rows = [
     [`${command} explain ${service}`, 'which rule takes a packet, and why'],

@@ -1,7 +1,7 @@
 // A miniature cluster, put together: a network of namespaces, an API server with the controllers that make services work,
 // pods, and the real proxy on every node. It owns what it opens and closes it in close().
 
-import { appendFileSync } from 'node:fs'
+import { appendFileSync, writeFileSync } from 'node:fs'
 import type { Server } from 'node:http'
 import { release } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -9,7 +9,7 @@ import { messageOf } from '../../../src/lib/errors.ts'
 import type { Family } from '../../../src/lib/ip.ts'
 import { createLogger, type Logger } from '../../../src/lib/log.ts'
 import { textFormat } from '../../../src/lib/log-text.ts'
-import { planNode } from './address-plan.ts'
+import { planNode, type AddressPlan } from './address-plan.ts'
 import { startApiServer, type ApiServer } from './apiserver/start-api-server.ts'
 import { serverVersion } from './apiserver/http/server-version.ts'
 import { publishApiServer, registerNode } from './controllers/cluster-objects.ts'
@@ -17,12 +17,12 @@ import { startControllers, type Controllers } from './controllers/start-controll
 import { DNS_PORT, dnsAddresses, publishDns } from './dns/cluster-dns.ts'
 import { namesOf } from './dns/registry-names.ts'
 import { answersFrom, loadExample, waitForExample, type ExampleService } from './example.ts'
-import { claimInstance, type Claim } from './instance/claim.ts'
+import { claimInstance } from './instance/claim.ts'
 import { serveControls, type Controls, type Place, type SandboxStatus } from './instance/control.ts'
 import type { Registry } from './apiserver/registry/registry.ts'
 import type { InstanceFolder, InstanceRecord } from './instance/instance-folder.ts'
 import { addNetnsName, removeNetnsName } from './instance/netns-names.ts'
-import { giveToUser, writePrivateFile } from './instance/private-file.ts'
+import { giveToUser } from './instance/private-file.ts'
 import { startLoadBalancerRoutes } from './load-balancer-routes.ts'
 import { ClusterNetwork } from './netns/cluster-network.ts'
 import { openBoundSocket } from './netns/sockets.ts'
@@ -50,12 +50,13 @@ export interface SandboxOptions {
   readonly onNotice: (line: string) => void
 }
 
-export class Sandbox {
+export class Sandbox implements Controls {
+  readonly folder: InstanceFolder
+  readonly network: ClusterNetwork
+  readonly pods: PodHost
   readonly #options: SandboxOptions
   readonly #startedMs = performance.now()
-  readonly #claim: Claim
-  readonly #network: ClusterNetwork
-  readonly #pods: PodHost
+  readonly #plan: AddressPlan
   readonly #log: Logger
   #api: ApiServer | undefined
   #controllers: Controllers | undefined
@@ -71,38 +72,27 @@ export class Sandbox {
   constructor(options: SandboxOptions) {
     this.#options = options
     const { root, name, families, privilege } = options
-    this.#claim = claimInstance({ root, name, families, privilege })
-    const { folder, plan } = this.#claim
+    const { folder, plan } = claimInstance({ root, name, families, privilege })
+    this.folder = folder
+    this.#plan = plan
     this.#log = openLog(folder.path('sandbox.log'))
     try {
-      this.#network = new ClusterNetwork(plan)
-      if (privilege === 'user namespace') this.#network.machine.links.setUp('lo')
-      this.#network.addNodes(Array.from({ length: options.nodes }, (_, i) => planNode(plan, i + 1)))
+      this.network = new ClusterNetwork(plan)
+      if (privilege === 'user namespace') this.network.machine.links.setUp('lo')
+      this.network.addNodes(Array.from({ length: options.nodes }, (_, i) => planNode(plan, i + 1)))
     } catch (error) {
       folder.remove()
       throw error
     }
-    for (const { netns } of this.#network.nodes) addNetnsName(folder.name, netns)
-    this.#pods = new PodHost({
-      nodes: this.#network.nodes,
+    for (const { netns } of this.network.nodes) addNetnsName(folder.name, netns)
+    this.pods = new PodHost({
+      nodes: this.network.nodes,
       filesFolder: folder.path('pods'),
       nameServers: dnsAddresses(plan.serviceRanges),
       names: () => namesOf(this.#api!.registry),
       onOpened: (netns) => addNetnsName(folder.name, netns),
       onClosing: (netns) => removeNetnsName(folder.name, netns),
     })
-  }
-
-  get folder(): InstanceFolder {
-    return this.#claim.folder
-  }
-
-  get network(): ClusterNetwork {
-    return this.#network
-  }
-
-  get pods(): PodHost {
-    return this.#pods
   }
 
   /** The API without HTTP; there after start(). */
@@ -125,7 +115,7 @@ export class Sandbox {
   }
 
   proxyOf(nodeName: string): ProxyProcess | undefined {
-    return this.#proxies[this.#network.nodes.findIndex(({ plan }) => plan.name === nodeName)]
+    return this.#proxies[this.network.nodes.findIndex(({ plan }) => plan.name === nodeName)]
   }
 
   /** The mode that the proxy of a node was started in. */
@@ -135,7 +125,7 @@ export class Sandbox {
 
   /** Starts the proxy of a node in another mode. Where that cannot run here, the one before runs on, and this rejects. */
   async setMode(nodeName: string, mode: string): Promise<void> {
-    const index = this.#network.nodes.findIndex(({ plan }) => plan.name === nodeName)
+    const index = this.network.nodes.findIndex(({ plan }) => plan.name === nodeName)
     if (index < 0) throw new Error(`Cannot find node ${JSON.stringify(nodeName)}: there are ${this.#nodeNames}`)
     const before = this.modeOf(nodeName)
     if (before === mode) return
@@ -151,47 +141,47 @@ export class Sandbox {
 
   async #restartProxy(index: number, mode: string): Promise<void> {
     await this.#proxies[index]!.stop()
-    this.#modes.set(this.#network.nodes[index]!.plan.name, mode)
+    this.#modes.set(this.network.nodes[index]!.plan.name, mode)
     this.#proxies = this.#proxies.with(index, this.#startProxy(index))
   }
 
   get #nodeNames(): string {
-    return this.#network.nodes.map(({ plan }) => plan.name).join(', ')
+    return this.network.nodes.map(({ plan }) => plan.name).join(', ')
   }
 
   /** Resolves when every node serves, and every pod of the example answers through its service. */
   async start(): Promise<readonly ExampleService[]> {
-    const { plan } = this.#claim
+    const plan = this.#plan
     const api = await startApiServer({
       serviceCidrs: plan.serviceRanges,
       log: this.#log,
-      podStreams: this.#pods.streams,
+      podStreams: this.pods.streams,
     })
     this.#api = api
     await this.#listen(api)
     // The proxies take the longest to start: everything else happens meanwhile.
-    this.#proxies = this.#network.nodes.map((_, i) => this.#startProxy(i))
+    this.#proxies = this.network.nodes.map((_, i) => this.#startProxy(i))
     this.#describeCluster(api)
     this.#controllers = startControllers({
       registry: api.registry,
-      runtime: this.#pods,
+      runtime: this.pods,
       loadBalancerPool: plan.loadBalancerRanges,
       log: this.#log,
     })
-    startLoadBalancerRoutes(api.registry, this.#network)
+    startLoadBalancerRoutes(api.registry, this.network)
     if (this.#options.content === 'example') loadExample(api.registry, plan.families)
-    this.#control = await serveControls(this.folder.controlSocket, this.#controls())
+    this.#control = await serveControls(this.folder.controlSocket, this)
     giveToUser(this.folder.controlSocket)
     await Promise.all(this.#proxies.map((proxy) => proxy.ready(READY_WITHIN_MS)))
     await this.#waitForNames()
     this.#isUp = true
     if (this.#options.content === 'empty') return []
-    return waitForExample(api.registry, this.#network.nodes, READY_WITHIN_MS)
+    return waitForExample(api.registry, this.network.nodes, READY_WITHIN_MS)
   }
 
   async #waitForNames(): Promise<void> {
     const deadline = performance.now() + READY_WITHIN_MS
-    while (!(await answersFrom(this.#network.nodes, dnsAddresses(this.#claim.plan.serviceRanges), DNS_PORT))) {
+    while (!(await answersFrom(this.network.nodes, dnsAddresses(this.#plan.serviceRanges), DNS_PORT))) {
       if (performance.now() > deadline)
         throw new Error(`Cannot see the name server answer: see ${this.folder.path('sandbox.log')}`)
       await sleep(10)
@@ -202,19 +192,19 @@ export class Sandbox {
     this.#control?.close()
     await Promise.allSettled([this.#controllers?.close(), ...this.#proxies.map((proxy) => proxy.stop())])
     await this.#api?.close()
-    this.#network[Symbol.dispose]()
+    this.network[Symbol.dispose]()
     this.folder.remove()
   }
 
   /** Listens where nodes and pods reach it, and writes the kubeconfigs. */
   async #listen(api: ApiServer): Promise<void> {
     const { outerSocket } = this.#options
-    const host = this.#claim.plan.controlPlane[0]!
-    const fd = openBoundSocket(this.#network.fabric.netns, 'tcp', API_PORT, host)
+    const host = this.#plan.controlPlane[0]!
+    const fd = openBoundSocket(this.network.fabric.netns, 'tcp', API_PORT, host)
     const inside = await api.listen(host, API_PORT, fd)
     this.#apiUrl = outerSocket === undefined ? api.url : await api.listen('127.0.0.1', outerSocket.port, outerSocket.fd)
-    writePrivateFile(this.folder.kubeconfig, api.kubeconfig({ url: this.#apiUrl }))
-    writePrivateFile(this.#proxyKubeconfig, api.kubeconfig({ url: inside, user: 'kube-proxy' }))
+    writeFileSync(this.folder.kubeconfig, api.kubeconfig({ url: this.#apiUrl }), { mode: 0o600 })
+    writeFileSync(this.#proxyKubeconfig, api.kubeconfig({ url: inside, user: 'kube-proxy' }), { mode: 0o600 })
     giveToUser(this.folder.kubeconfig)
   }
 
@@ -228,7 +218,7 @@ export class Sandbox {
   }
 
   #startProxy(index: number): ProxyProcess {
-    const node = this.#network.nodes[index]!
+    const node = this.network.nodes[index]!
     const { name } = node.plan
     const logFile = this.folder.path(`${name}.log`)
     return new ProxyProcess({
@@ -238,7 +228,7 @@ export class Sandbox {
         mode: this.modeOf(name),
         kubeconfig: this.#proxyKubeconfig,
         nodeName: name,
-        podRanges: this.#claim.plan.podRanges,
+        podRanges: this.#plan.podRanges,
         controlSocket: this.proxySocket(name),
         extra: this.#options.proxyFlags,
       }),
@@ -250,8 +240,8 @@ export class Sandbox {
   }
 
   #describeCluster({ registry }: ApiServer): void {
-    const { plan } = this.#claim
-    for (const [i, node] of this.#network.nodes.entries()) {
+    const plan = this.#plan
+    for (const [i, node] of this.network.nodes.entries()) {
       const { name, addresses, podRanges } = node.plan
       const zone = zones[i % zones.length]!
       registerNode(
@@ -264,17 +254,8 @@ export class Sandbox {
     publishDns(registry, plan.serviceRanges)
   }
 
-  #controls(): Controls {
-    return {
-      status: () => this.#status(),
-      find: (name) => this.#find(name),
-      setMode: (node, mode) => this.setMode(node, mode),
-      setApiServerAway: (isAway) => this.setApiServerAway(isAway),
-    }
-  }
-
-  async #status(): Promise<SandboxStatus> {
-    const nodes = this.#network.nodes.map(async ({ plan }, i) => ({
+  async status(): Promise<SandboxStatus> {
+    const nodes = this.network.nodes.map(async ({ plan }, i) => ({
       name: plan.name,
       addresses: plan.addresses,
       podRanges: plan.podRanges,
@@ -290,13 +271,13 @@ export class Sandbox {
       apiServer: this.#apiUrl,
       kubeconfig: this.folder.kubeconfig,
       nodes: await Promise.all(nodes),
-      pods: this.#pods.list(),
+      pods: this.pods.list(),
     }
   }
 
-  #find(name: string): Place | { readonly problem: string } {
+  find(name: string): Place | { readonly problem: string } {
     const env = { KUBECONFIG: this.folder.kubeconfig }
-    const { machine, fabric, nodes } = this.#network
+    const { machine, fabric, nodes } = this.network
     if (name === 'machine' || name === 'control-plane') {
       const { path } = (name === 'machine' ? machine : fabric).netns
       return { kind: name, name, netns: path, hostname: undefined, files: [], env }
@@ -306,9 +287,9 @@ export class Sandbox {
       const env = { KUBE_PROXY_CONTROL_SOCKET: this.proxySocket(name) }
       return { kind: 'node', name, netns: node.netns.path, hostname: name, files: [], env }
     }
-    const [pod, ...others] = this.#pods.find(name.replace(/^pods?\//, ''))
+    const [pod, ...others] = this.pods.find(name.replace(/^pods?\//, ''))
     if (pod === undefined) {
-      const known = [...nodes.map(({ plan }) => plan.name), ...this.#pods.list().map((one) => one.name)]
+      const known = [...nodes.map(({ plan }) => plan.name), ...this.pods.list().map((one) => one.name)]
       return { problem: `there is no such pod or node; there are ${known.slice(0, 12).join(', ')}` }
     }
     if (others.length > 0) {

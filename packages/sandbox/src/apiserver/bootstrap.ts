@@ -18,8 +18,8 @@ export function bootstrap(registry: Registry, options: BootstrapOptions): void {
     registry.create(serviceAccounts, { metadata: { namespace: name, name: 'default' } })
   }
   if (options.serviceCidrs.length === 0) return
-  const place = { namespace: '', name: defaultCidrName }
-  registry.create(serviceCidrs, { metadata: { name: defaultCidrName }, spec: { cidrs: [...options.serviceCidrs] } })
+  const place = { name: defaultCidrName }
+  registry.create(serviceCidrs, { metadata: place, spec: { cidrs: [...options.serviceCidrs] } })
   const ready = {
     type: 'Ready',
     status: 'True',

@@ -134,7 +134,7 @@ export function createRegistry(store: Store, clock: Clock, nodePortRange: PortRa
     services,
     serviceAllocator(ips, ports, {
       book: (address) => registry.create(ipAddresses, address),
-      release: (name) => registry.deleteIfThere(ipAddresses, { namespace: '', name }),
+      release: (name) => registry.deleteIfThere(ipAddresses, { name }),
     }),
   )
   return registry

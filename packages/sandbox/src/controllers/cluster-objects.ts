@@ -20,7 +20,6 @@ export interface NodeSpec {
 
 /** Makes a node, which is ready. */
 export function registerNode(registry: Registry, node: NodeSpec, version: string): void {
-  const place = { namespace: '', name: node.name }
   const labels = {
     'kubernetes.io/os': 'linux',
     'kubernetes.io/arch': process.arch === 'x64' ? 'amd64' : process.arch,
@@ -49,7 +48,7 @@ export function registerNode(registry: Registry, node: NodeSpec, version: string
   const amounts = { cpu: '2', memory: '4Gi', pods: String(podLimit) }
   registry.modify(
     nodes,
-    place,
+    node,
     ({ status }) =>
       Object.assign(status, {
         conditions: [ready],

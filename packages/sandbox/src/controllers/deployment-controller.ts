@@ -4,7 +4,7 @@ import { conditionOf } from '../apiserver/objects/pod.ts'
 import { controllerOf } from '../apiserver/objects/meta.ts'
 import { deployments, replicaSets } from '../apiserver/resources/table.ts'
 import { hashLabel, planDeployment, revisionAnnotation, revisionOf } from './deployment-plan.ts'
-import { ownerReferenceTo, placeOf } from './controller.ts'
+import { ownerReferenceTo } from './controller.ts'
 import { sameJson } from '../apiserver/json.ts'
 import type { ControllerContext } from './controller.ts'
 import type { Deployment, ReplicaSet } from '../apiserver/objects/workloads.ts'
@@ -47,26 +47,22 @@ function setsOf({ registry }: ControllerContext, { metadata }: Deployment): Repl
 
 function carryOut(context: ControllerContext, deployment: Deployment, plan: DeploymentPlan): void {
   const { registry, events } = context
-  const place = placeOf(`${deployment.metadata.namespace}/${deployment.metadata.name}`)
+  const place = deployment.metadata
   if (plan.create !== undefined) createSet(context, deployment, plan)
   if (plan.current !== undefined) annotateSet(context, deployment, plan)
   for (const { set, to } of plan.scale) {
     const from = set.spec.replicas ?? 0
-    registry.modify(replicaSets, placeOfSet(set), ({ spec }) => (spec.replicas = to))
+    registry.modify(replicaSets, set.metadata, ({ spec }) => (spec.replicas = to))
     const message = `Scaled ${to > from ? 'up' : 'down'} replica set ${set.metadata.name} from ${from} to ${to}`
     events.record(deployment, { reason: 'ScalingReplicaSet', message, source })
   }
-  for (const set of plan.remove) registry.delete(replicaSets, placeOfSet(set))
+  for (const set of plan.remove) registry.delete(replicaSets, set.metadata)
   if (plan.current !== undefined || plan.create !== undefined) {
     registry.modify(deployments, place, ({ metadata }) => {
       ;(metadata.annotations ??= {})[revisionAnnotation] = String(plan.revision)
     })
   }
   registry.modify(deployments, place, (draft) => (draft.status = plan.status), 'status')
-}
-
-function placeOfSet({ metadata }: ReplicaSet): { namespace: string; name: string } {
-  return { namespace: metadata.namespace ?? '', name: metadata.name }
 }
 
 function createSet({ registry, events }: ControllerContext, deployment: Deployment, plan: DeploymentPlan): void {
@@ -106,5 +102,5 @@ function annotateSet({ registry }: ControllerContext, deployment: Deployment, pl
   const set = plan.current!
   const annotations = { ...set.metadata.annotations, ...annotationsOf(deployment, plan.revision) }
   if (revisionOf(set) === plan.revision && sameJson(annotations, set.metadata.annotations)) return
-  registry.modify(replicaSets, placeOfSet(set), ({ metadata }) => (metadata.annotations = annotations))
+  registry.modify(replicaSets, set.metadata, ({ metadata }) => (metadata.annotations = annotations))
 }

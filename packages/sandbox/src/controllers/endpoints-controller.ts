@@ -66,9 +66,7 @@ function sync(context: ControllerContext, service: Service): void {
   })
   const trigger = triggerTime(service, all)
   for (const desired of plan.write) writeSlice(context, service, { desired, trigger })
-  for (const { metadata } of plan.remove) {
-    registry.delete(endpointSlices, { namespace: metadata.namespace ?? '', name: metadata.name })
-  }
+  for (const { metadata } of plan.remove) registry.delete(endpointSlices, metadata)
 }
 
 /** The slices of a service that one controller manages. */
@@ -107,8 +105,7 @@ function writeSlice(
   const { existing, addressType, labels, ports, endpoints: members } = desired
   const content = { ports: ports.length === 0 ? null : ports, endpoints: members.length === 0 ? null : members }
   if (existing !== undefined) {
-    const { namespace = '', name } = existing.metadata
-    registry.modify(endpointSlices, { namespace, name }, (draft) => {
+    registry.modify(endpointSlices, existing.metadata, (draft) => {
       draft.metadata.labels = labels
       draft.metadata.annotations = { ...draft.metadata.annotations, [triggerAnnotation]: trigger }
       Object.assign(draft, structuredClone(content))
@@ -130,7 +127,7 @@ function writeSlice(
 
 function syncEndpoints({ registry }: ControllerContext, service: Service, all: readonly Pod[]): void {
   const { labels, subsets } = planEndpoints(service, all)
-  const { namespace = '', name } = service.metadata
+  const { namespace, name } = service.metadata
   const place = { namespace, name }
   const annotations = { [triggerAnnotation]: triggerTime(service, all) }
   if (registry.find(endpoints, place) === undefined) {
@@ -149,8 +146,6 @@ function syncEndpoints({ registry }: ControllerContext, service: Service, all: r
 function removeAll(context: ControllerContext, key: string): void {
   const { registry } = context
   const place = placeOf(key)
-  for (const { metadata } of slicesOf(context, place, sliceControllerName)) {
-    registry.delete(endpointSlices, { namespace: place.namespace, name: metadata.name })
-  }
+  for (const { metadata } of slicesOf(context, place, sliceControllerName)) registry.delete(endpointSlices, metadata)
   registry.deleteIfThere(endpoints, place)
 }

@@ -77,7 +77,7 @@ export class EventRecorder {
       const { lastTimestamp, eventTime, metadata } = object
       const time = parseTime(lastTimestamp ?? eventTime ?? metadata.creationTimestamp ?? '')
       if (time === undefined || time >= oldest) continue
-      this.#registry.delete(events, { namespace: metadata.namespace ?? '', name: metadata.name })
+      this.#registry.delete(events, metadata)
     }
   }
 }

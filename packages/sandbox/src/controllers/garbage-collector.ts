@@ -76,7 +76,7 @@ class GarbageCollector {
 
   /** Deletes what has owners of which none is left. */
   #deleteIfOrphaned({ resource, object }: Item): void {
-    const { ownerReferences = [], namespace = '', name, uid = '' } = object.metadata
+    const { ownerReferences = [], uid = '' } = object.metadata
     const left = ownerReferences.filter(({ uid: owner }) => this.#items.has(owner))
     const goingInForeground = left.filter((owner) => this.#isInForeground(owner))
     if (ownerReferences.length === 0) return
@@ -84,11 +84,11 @@ class GarbageCollector {
       // A client that waits for this object waits for what it owns, too.
       const waits = goingInForeground.length > 0 && (this.#dependents.get(uid)?.size ?? 0) > 0
       const propagationPolicy = waits ? 'Foreground' : 'Background'
-      this.#context.registry.delete(resource, { namespace, name }, { propagationPolicy, preconditions: { uid } })
+      this.#context.registry.delete(resource, object.metadata, { propagationPolicy, preconditions: { uid } })
       return
     }
     if (left.length === ownerReferences.length) return
-    this.#context.registry.modify(resource, { namespace, name }, ({ metadata }) => (metadata.ownerReferences = left))
+    this.#context.registry.modify(resource, object.metadata, ({ metadata }) => (metadata.ownerReferences = left))
   }
 
   #isInForeground({ uid }: OwnerReference): boolean {
@@ -96,30 +96,29 @@ class GarbageCollector {
     return owner !== undefined && isDeleting(owner) && (owner.metadata.finalizers ?? []).includes(foregroundFinalizer)
   }
 
-  #finishDeletion(uid: string, { resource, object }: Item): void {
-    const { finalizers = [], namespace = '', name } = object.metadata
+  #finishDeletion(uid: string, item: Item): void {
+    const { finalizers = [] } = item.object.metadata
     const dependents = [...(this.#dependents.get(uid) ?? [])].flatMap((one) => this.#items.get(one) ?? [])
     if (finalizers.includes(orphanFinalizer)) {
       for (const dependent of dependents) this.#release(dependent, uid)
-      this.#dropFinalizer(resource, { namespace, name }, orphanFinalizer)
+      this.#dropFinalizer(item, orphanFinalizer)
     } else if (finalizers.includes(foregroundFinalizer)) {
       const blocking = dependents.filter(({ object: { metadata } }) =>
         metadata.ownerReferences?.some((owner) => owner.uid === uid && owner.blockOwnerDeletion === true),
       )
       for (const dependent of dependents) if (!isDeleting(dependent.object)) this.#deleteIfOrphaned(dependent)
-      if (blocking.length === 0) this.#dropFinalizer(resource, { namespace, name }, foregroundFinalizer)
+      if (blocking.length === 0) this.#dropFinalizer(item, foregroundFinalizer)
     }
   }
 
   #release({ resource, object }: Item, owner: string): void {
-    const { namespace = '', name } = object.metadata
-    this.#context.registry.modify(resource, { namespace, name }, ({ metadata }) => {
+    this.#context.registry.modify(resource, object.metadata, ({ metadata }) => {
       metadata.ownerReferences = (metadata.ownerReferences ?? []).filter(({ uid }) => uid !== owner)
     })
   }
 
-  #dropFinalizer(resource: Resource, place: { namespace: string; name: string }, finalizer: string): void {
-    this.#context.registry.modify(resource, place, ({ metadata }) => {
+  #dropFinalizer({ resource, object }: Item, finalizer: string): void {
+    this.#context.registry.modify(resource, object.metadata, ({ metadata }) => {
       metadata.finalizers = (metadata.finalizers ?? []).filter((name) => name !== finalizer)
     })
   }

@@ -76,7 +76,7 @@ export class Kubelet {
       return
     }
     if (pod === undefined || pod.spec.nodeName === undefined) return
-    const node = this.#context.registry.find(nodes, { namespace: '', name: pod.spec.nodeName })?.object
+    const node = this.#context.registry.find(nodes, { name: pod.spec.nodeName })?.object
     if (isDeleting(pod)) this.#drain(key, pod, running)
     else if (running === undefined && node !== undefined && !isTerminal(pod)) this.#start(key, pod, node)
     else if (running !== undefined) this.#follow(key, pod, running)
@@ -284,7 +284,7 @@ export class Kubelet {
   #writeStatus(key: string, running: Running): void {
     const { registry } = this.#context
     const { runtimePod, failure, problem, startedMs, restarts } = running
-    const node = registry.find(nodes, { namespace: '', name: runtimePod.nodeName })?.object
+    const node = registry.find(nodes, { name: runtimePod.nodeName })?.object
     const stage = running.stage === 'starting' ? 'creating' : failure === 'die' ? 'dead' : 'running'
     const current = registry.collection(pods).get(key)?.object
     if (current?.metadata.uid !== running.uid) return

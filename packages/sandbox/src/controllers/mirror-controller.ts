@@ -38,9 +38,7 @@ function sync(context: ControllerContext, key: string): void {
       : planMirror(object)
   const existing = slicesOf(context, place, mirrorName)
   for (const [i, slice] of desired.entries()) writeMirror(context, { slice, existing: existing[i], endpoints: object! })
-  for (const { metadata } of existing.slice(desired.length)) {
-    registry.delete(endpointSlices, { namespace: place.namespace, name: metadata.name })
-  }
+  for (const { metadata } of existing.slice(desired.length)) registry.delete(endpointSlices, metadata)
 }
 
 export type MirrorSlice = Pick<EndpointSlice, 'addressType' | 'ports' | 'endpoints'>
@@ -82,15 +80,13 @@ interface Mirror {
 }
 
 function writeMirror({ registry }: ControllerContext, { slice, existing, endpoints: source }: Mirror): void {
-  const { namespace = '', name } = source.metadata
+  const { namespace, name } = source.metadata
   if (existing !== undefined && existing.addressType === slice.addressType) {
     if (sameJson(existing.ports, slice.ports) && sameJson(existing.endpoints, slice.endpoints)) return
-    registry.modify(endpointSlices, { namespace, name: existing.metadata.name }, (draft) =>
-      Object.assign(draft, structuredClone(slice)),
-    )
+    registry.modify(endpointSlices, existing.metadata, (draft) => Object.assign(draft, structuredClone(slice)))
     return
   }
-  if (existing !== undefined) registry.delete(endpointSlices, { namespace, name: existing.metadata.name })
+  if (existing !== undefined) registry.delete(endpointSlices, existing.metadata)
   registry.create(endpointSlices, {
     metadata: {
       generateName: `${name}-`,

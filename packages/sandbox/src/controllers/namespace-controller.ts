@@ -21,7 +21,7 @@ export function startNamespaceController(context: ControllerContext): void {
 }
 
 function sync({ registry }: ControllerContext, name: string): void {
-  const namespace = registry.find(namespaces, { namespace: '', name })?.object
+  const namespace = registry.find(namespaces, { name })?.object
   if (namespace === undefined) return
   if (!isDeleting(namespace)) {
     registry.ensure(serviceAccounts, { namespace: name, name: 'default' })
@@ -31,11 +31,10 @@ function sync({ registry }: ControllerContext, name: string): void {
   for (const resource of contents) {
     for (const { object } of registry.collection(resource).list()) {
       if (object.metadata.namespace !== name) continue
-      const place = { namespace: name, name: object.metadata.name }
-      if (!isDeleting(object)) registry.delete(resource, place, { propagationPolicy: 'Background' })
-      if (registry.find(resource, place) !== undefined) left++
+      if (!isDeleting(object)) registry.delete(resource, object.metadata, { propagationPolicy: 'Background' })
+      if (registry.find(resource, object.metadata) !== undefined) left++
     }
   }
   if (left > 0) return
-  registry.modify(namespaces, { namespace: '', name }, ({ spec }) => (spec.finalizers = []), 'namespace finalizers')
+  registry.modify(namespaces, { name }, ({ spec }) => (spec.finalizers = []), 'namespace finalizers')
 }

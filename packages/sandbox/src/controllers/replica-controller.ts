@@ -10,41 +10,29 @@ import type { ControllerContext } from './controller.ts'
 import type { ApiObject, OwnerReference } from '../apiserver/objects/meta.ts'
 import type { Pod, PodTemplateSpec } from '../apiserver/objects/pod.ts'
 import type { ReplicaOwner, ReplicaPlan } from './replicas.ts'
-import type { ReplicaSet, ReplicaStatus, ReplicationController } from '../apiserver/objects/workloads.ts'
+import type { ReplicaSet, ReplicationController } from '../apiserver/objects/workloads.ts'
+import type { Requirement } from '../apiserver/selectors/label-selector.ts'
 import type { Resource } from '../apiserver/resources/resource.ts'
 
+type Replicated = ReplicationController | ReplicaSet
+
 /** The two kinds differ in their selectors and in who says what happened. */
-interface Kind<T extends ApiObject> {
+interface Kind<T extends Replicated> {
   readonly resource: Resource<T>
   readonly source: string
-  owner(object: T): ReplicaOwner
-  template(object: T): PodTemplateSpec | undefined
+  selector(object: T): readonly Requirement[]
 }
 
 const controllerKind: Kind<ReplicationController> = {
   resource: replicationControllers,
   source: 'replication-controller',
-  owner: (object) => ({
-    object,
-    replicas: object.spec.replicas ?? 1,
-    minReadySeconds: object.spec.minReadySeconds ?? 0,
-    selector: fromMap(object.spec.selector ?? {}),
-    templateLabels: object.spec.template?.metadata.labels ?? {},
-  }),
-  template: ({ spec }) => spec.template,
+  selector: ({ spec }) => fromMap(spec.selector ?? {}),
 }
 
 const setKind: Kind<ReplicaSet> = {
   resource: replicaSets,
   source: 'replicaset-controller',
-  owner: (object) => ({
-    object,
-    replicas: object.spec.replicas ?? 1,
-    minReadySeconds: object.spec.minReadySeconds ?? 0,
-    selector: fromObject(object.spec.selector),
-    templateLabels: object.spec.template.metadata.labels ?? {},
-  }),
-  template: ({ spec }) => spec.template,
+  selector: ({ spec }) => fromObject(spec.selector),
 }
 
 export function startReplicaControllers(context: ControllerContext): void {
@@ -52,7 +40,7 @@ export function startReplicaControllers(context: ControllerContext): void {
   startKind(context, setKind)
 }
 
-function startKind<T extends ApiObject & { status: ReplicaStatus }>(context: ControllerContext, kind: Kind<T>): void {
+function startKind<T extends Replicated>(context: ControllerContext, kind: Kind<T>): void {
   const { registry, loop } = context
   const owners = registry.collection(kind.resource)
   const queue = loop.queue(kind.resource.plural, (key) => {
@@ -63,7 +51,7 @@ function startKind<T extends ApiObject & { status: ReplicaStatus }>(context: Con
       .collection(pods)
       .objects()
       .filter(({ metadata }) => metadata.namespace === namespace)
-    const plan = planReplicas(kind.owner(stored.object), nearby, registry.now())
+    const plan = planReplicas(ownerOf(stored.object, kind), nearby, registry.now())
     carryOut(context, { kind, object: stored.object }, plan)
     if (plan.lookAgainMs !== undefined) queue.addAfter(key, plan.lookAgainMs)
   })
@@ -73,8 +61,14 @@ function startKind<T extends ApiObject & { status: ReplicaStatus }>(context: Con
   })
 }
 
+function ownerOf<T extends Replicated>(object: T, kind: Kind<T>): ReplicaOwner {
+  const { replicas = 1, minReadySeconds = 0, template } = object.spec
+  const templateLabels = template?.metadata.labels ?? {}
+  return { object, replicas, minReadySeconds, selector: kind.selector(object), templateLabels }
+}
+
 /** The owners of the pod before and after, and, when it has none, those that might adopt it. */
-function affected<T extends ApiObject>(
+function affected<T extends Replicated>(
   { before, after }: Change<Pod>,
   kind: Kind<T>,
   owners: readonly { readonly key: string; readonly object: T }[],
@@ -87,12 +81,12 @@ function affected<T extends ApiObject>(
   if (after === undefined || controllerOf(after.object) !== undefined) return keys
   const { namespace, labels } = after.object.metadata
   const takers = owners.filter(
-    ({ object }) => object.metadata.namespace === namespace && matchesLabels(kind.owner(object).selector, labels),
+    ({ object }) => object.metadata.namespace === namespace && matchesLabels(kind.selector(object), labels),
   )
   return [...keys, ...takers.map(({ key }) => key)]
 }
 
-function carryOut<T extends ApiObject & { status: ReplicaStatus }>(
+function carryOut<T extends Replicated>(
   context: ControllerContext,
   { kind, object }: { readonly kind: Kind<T>; readonly object: T },
   plan: ReplicaPlan,
@@ -100,18 +94,17 @@ function carryOut<T extends ApiObject & { status: ReplicaStatus }>(
   const { registry, events } = context
   for (const pod of plan.adopt) setOwner(context, pod, ownerReferenceTo(object))
   for (const pod of plan.release) setOwner(context, pod, undefined)
-  const template = kind.template(object)
+  const { template } = object.spec
   const missing = template === undefined ? 0 : plan.create
   for (let i = 0; i < missing; i++) {
     const { metadata } = registry.create(pods, newPod(object, template!)).object
     events.record(object, { reason: 'SuccessfulCreate', message: `Created pod: ${metadata.name}`, source: kind.source })
   }
   for (const { metadata } of plan.remove) {
-    registry.delete(pods, { namespace: metadata.namespace ?? '', name: metadata.name })
+    registry.delete(pods, metadata)
     events.record(object, { reason: 'SuccessfulDelete', message: `Deleted pod: ${metadata.name}`, source: kind.source })
   }
-  const { namespace = '', name } = object.metadata
-  registry.modify(kind.resource, { namespace, name }, (draft) => Object.assign(draft.status, plan.status), 'status')
+  registry.modify(kind.resource, object.metadata, (draft) => Object.assign(draft.status, plan.status), 'status')
 }
 
 function newPod(owner: ApiObject, template: PodTemplateSpec): object {
@@ -130,7 +123,7 @@ function newPod(owner: ApiObject, template: PodTemplateSpec): object {
 }
 
 function setOwner({ registry }: ControllerContext, { metadata }: Pod, owner: OwnerReference | undefined): void {
-  registry.modify(pods, { namespace: metadata.namespace ?? '', name: metadata.name }, (draft) => {
+  registry.modify(pods, metadata, (draft) => {
     const others = (draft.metadata.ownerReferences ?? []).filter(({ controller }) => controller !== true)
     draft.metadata.ownerReferences = owner === undefined ? others : [...others, owner]
   })

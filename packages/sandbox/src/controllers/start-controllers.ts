@@ -14,8 +14,7 @@ import { startNamespaceController } from './namespace-controller.ts'
 import { startReplicaControllers } from './replica-controller.ts'
 import { startScheduler } from './scheduler.ts'
 import { startServiceCidrController } from './service-cidr-controller.ts'
-import { systemClock } from '../../../../src/lib/clock.ts'
-import type { Clock, Timer } from '../../../../src/lib/clock.ts'
+import { every, systemClock, type Clock } from '../../../../src/lib/clock.ts'
 import type { ControllerContext } from './controller.ts'
 import type { Logger } from '../../../../src/lib/log.ts'
 import type { PodRuntime } from './pod-runtime.ts'
@@ -61,7 +60,7 @@ export function startControllers(options: ControllerOptions): Controllers {
   startEndpointsController(context)
   startMirrorController(context)
   startLoadBalancers(context, options.loadBalancerPool ?? [])
-  const expiry = expireEvents(context)
+  const expiry = every(clock, expiryIntervalMs, () => context.events.expire())
   const close = async (): Promise<void> => {
     loop.stop()
     expiry.cancel()
@@ -74,13 +73,4 @@ export function startControllers(options: ControllerOptions): Controllers {
     close,
     [Symbol.asyncDispose]: close,
   }
-}
-
-function expireEvents({ clock, events }: ControllerContext): Timer {
-  let timer = clock.setTimeout(tick, expiryIntervalMs)
-  function tick(): void {
-    events.expire()
-    timer = clock.setTimeout(tick, expiryIntervalMs)
-  }
-  return { cancel: () => timer.cancel() }
 }

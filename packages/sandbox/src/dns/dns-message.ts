@@ -1,6 +1,6 @@
 // Messages of the domain name system (RFC 1035), as far as a small server needs them: one question in, records out. Pure.
 
-import { formatIp, parseIp, ipBytes } from '../../../../src/lib/ip.ts'
+import { canonicalIp, ipBytes } from '../../../../src/lib/ip.ts'
 
 export const recordTypes = { A: 1, CNAME: 5, SOA: 6, PTR: 12, TXT: 16, AAAA: 28, SRV: 33, OPT: 41, ANY: 255 } as const
 export const responseCodes = { ok: 0, formatError: 1, noSuchName: 3, notImplemented: 4 } as const
@@ -156,14 +156,9 @@ function encodeName(name: string): Buffer {
 /** The address that a reverse name asks about: `1.0.96.10.in-addr.arpa`. */
 export function parseReverseName(name: string): string | undefined {
   const v4 = /^((?:\d{1,3}\.){4})in-addr\.arpa$/.exec(name)?.[1]
-  if (v4 !== undefined) return canonical(v4.slice(0, -1).split('.').reverse().join('.'))
+  if (v4 !== undefined) return canonicalIp(v4.slice(0, -1).split('.').reverse().join('.'))
   const v6 = /^((?:[0-9a-f]\.){32})ip6\.arpa$/.exec(name)?.[1]
   if (v6 === undefined) return undefined
   const digits = v6.replaceAll('.', '').split('').reverse().join('')
-  return canonical(digits.match(/.{4}/g)!.join(':'))
-}
-
-function canonical(text: string): string | undefined {
-  const bytes = parseIp(text)
-  return bytes === undefined ? undefined : formatIp(bytes)
+  return canonicalIp(digits.match(/.{4}/g)!.join(':'))
 }

@@ -9,7 +9,7 @@ export function namesOf(registry: Registry): NamedCluster {
   const slicesWhere = (isMeant: (slice: EndpointSlice) => boolean): EndpointSlice[] =>
     registry.collection(endpointSlices).objects().filter(isMeant)
   return {
-    hasNamespace: (name) => registry.find(namespaces, { namespace: '', name }) !== undefined,
+    hasNamespace: (name) => registry.find(namespaces, { name }) !== undefined,
     service,
     slices: (namespace, name) =>
       slicesWhere(
@@ -17,7 +17,7 @@ export function namesOf(registry: Registry): NamedCluster {
           metadata.namespace === namespace && metadata.labels?.[serviceNameLabel] === name && addressType !== 'FQDN',
       ),
     serviceAt(address) {
-      const owner = registry.find(ipAddresses, { namespace: '', name: address })?.object.spec.parentRef
+      const owner = registry.find(ipAddresses, { name: address })?.object.spec.parentRef
       return owner === undefined ? undefined : service(owner.namespace ?? '', owner.name ?? '')
     },
     slicesWith: (address) =>

@@ -1,10 +1,6 @@
 // Files with secrets: for root and for the user who called sudo, so that kubectl needs none.
 
-import { chownSync, readFileSync, writeFileSync } from 'node:fs'
-
-export function writePrivateFile(path: string, text: string): void {
-  writeFileSync(path, text, { mode: 0o600 })
-}
+import { chownSync, readFileSync } from 'node:fs'
 
 export function giveToUser(path: string): void {
   const user = sudoUser()

@@ -6,7 +6,7 @@
 // The machine gets one link, and routes through it to the nodes' pods, to services and to load balancers. When this process
 // ends, however it ends, the namespaces end with it, and the machine's link with them.
 
-import { parseCidr, parseIp, type Bytes, type Cidr, asBytes } from '../../../../src/lib/ip.ts'
+import { asBytes, familyOf, ipBytes, parseCidr, type Bytes, type Cidr } from '../../../../src/lib/ip.ts'
 import { KernelError, UnsupportedError } from '../../../../src/lib/errors.ts'
 import { Rtnetlink } from '../../../../src/links/rtnetlink.ts'
 import type { AddressPlan, NodeAddresses } from '../address-plan.ts'
@@ -94,15 +94,15 @@ export class ClusterNetwork implements Disposable {
     if (first === undefined) return
     for (const ranges of [this.plan.serviceRanges, this.plan.loadBalancerRanges]) {
       for (const [i, range] of ranges.entries()) {
-        this.machine.links.setRoute(cidrOf(range), this.#machineIndex, bytesOf(first.plan.addresses[i]!))
+        this.machine.links.setRoute(cidrOf(range), this.#machineIndex, ipBytes(first.plan.addresses[i]!))
       }
     }
   }
 
   setLoadBalancer(address: string, nodes: readonly NodeNetwork[]): void {
-    const to = hostRange(bytesOf(address))
+    const to = hostRange(ipBytes(address))
     const family = this.plan.families.indexOf(to.family)
-    const via = nodes.map(({ plan }) => bytesOf(plan.addresses[family]!))
+    const via = nodes.map(({ plan }) => ipBytes(plan.addresses[family]!))
     try {
       this.machine.links.setRoute(to, this.#machineIndex, ...via)
     } catch (error) {
@@ -123,7 +123,7 @@ export class ClusterNetwork implements Disposable {
     addAddresses(node, eth0, plan.addresses, this.plan.fabricRanges)
     const bridge = addBridge(node, BRIDGE, plan.gateways)
     addAddresses(node, bridge, plan.gateways, plan.podRanges)
-    for (const gateway of this.plan.controlPlane) setDefaultRoute(node, eth0, bytesOf(gateway))
+    for (const gateway of this.plan.controlPlane) setDefaultRoute(node, eth0, ipBytes(gateway))
     return Object.assign(node, { plan, eth0, bridge })
   }
 
@@ -146,11 +146,11 @@ export function openPodNetwork(node: NodeNetwork, name: string, addresses: reado
     node.links.addLink({ name: link, master: node.bridge, kind })
     const eth0 = pod.links.setUp('eth0')
     for (const address of addresses) {
-      const bytes = bytesOf(address)
+      const bytes = ipBytes(address)
       pod.links.addAddress(eth0, bytes, bytes.length * 8)
     }
     // Host routes only: traffic between two pods of a node passes the node, not just its bridge, and so its rules.
-    for (const gateway of node.plan.gateways.map(bytesOf)) {
+    for (const gateway of node.plan.gateways.map(ipBytes)) {
       pod.links.setRoute(hostRange(gateway), eth0)
       setDefaultRoute(pod, eth0, gateway)
     }
@@ -181,18 +181,18 @@ function openHost(name: string, role: 'host' | 'router'): Host {
 }
 
 function routeToPods(from: Host, link: number, { podRanges, addresses }: NodeAddresses): void {
-  for (const [i, range] of podRanges.entries()) from.links.setRoute(cidrOf(range), link, bytesOf(addresses[i]!))
+  for (const [i, range] of podRanges.entries()) from.links.setRoute(cidrOf(range), link, ipBytes(addresses[i]!))
 }
 
 /** A bridge whose hardware address is made from its first IP address, and so stays what it is. */
 function addBridge(host: Host, name: string, addresses: readonly string[]): number {
-  const hardwareAddress = `\x02\0${bytesOf(addresses[0]!).slice(-4)}`
+  const hardwareAddress = `\x02\0${ipBytes(addresses[0]!).slice(-4)}`
   return host.links.addLink({ name, kind: { type: 'bridge', hardwareAddress: asBytes(hardwareAddress) } })
 }
 
 function addAddresses(host: Host, link: number, addresses: readonly string[], ranges: readonly string[]): void {
   for (const [i, address] of addresses.entries()) {
-    host.links.addAddress(link, bytesOf(address), cidrOf(ranges[i]!).prefix)
+    host.links.addAddress(link, ipBytes(address), cidrOf(ranges[i]!).prefix)
   }
 }
 
@@ -201,17 +201,11 @@ function setDefaultRoute(host: Host, link: number, via: Bytes): void {
 }
 
 function hostRange(address: Bytes): Cidr {
-  return { family: address.length === 4 ? 4 : 6, network: address, prefix: address.length * 8 }
+  return { family: familyOf(address), network: address, prefix: address.length * 8 }
 }
 
 function cidrOf(text: string): Cidr {
   const cidr = parseCidr(text)
   if (cidr === undefined) throw new TypeError(`Cannot use ${JSON.stringify(text)}: not a range of addresses`)
   return cidr
-}
-
-function bytesOf(text: string): Bytes {
-  const bytes = parseIp(text)
-  if (bytes === undefined) throw new TypeError(`Cannot use ${JSON.stringify(text)}: not an IP address`)
-  return bytes
 }

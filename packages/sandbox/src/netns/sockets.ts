@@ -38,10 +38,7 @@ export function openBoundSocket(netns: NetworkNamespace, transport: Transport, p
 /** A socket on 127.0.0.1 of the namespace that we are in, and the free port that it was given. */
 export function openLoopbackSocket(): { readonly fd: number; readonly port: number } {
   const { fd } = openSocket('tcp', AF_INET)
-  const sockaddr = encodeAddress('127.0.0.1', 0)
-  mustCall('listen on 127.0.0.1', 'bind', fd, sockaddr, sockaddr.length)
-  mustCall('find the port of a socket', 'getsockname', fd, sockaddr, Uint32Array.of(sockaddr.length))
-  return { fd, port: decodeAddress(sockaddr).port }
+  return { fd, port: bindAnyPort(fd, '127.0.0.1') }
 }
 
 export function openClientSocket(netns: NetworkNamespace, transport: Transport, family: 4 | 6): number {
@@ -54,15 +51,20 @@ export function openNumberedSocket(
   family: 4 | 6,
 ): { readonly fd: number; readonly port: number } {
   const fd = openClientSocket(netns, 'tcp', family)
-  const sockaddr = encodeAddress(family === 4 ? '0.0.0.0' : '::', 0)
+  return { fd, port: bindAnyPort(fd, family === 4 ? '0.0.0.0' : '::') }
+}
+
+/** Answers the port. Closes the socket when it has none. */
+function bindAnyPort(fd: number, address: string): number {
+  const sockaddr = encodeAddress(address, 0)
   try {
-    mustCall('bind a client socket', 'bind', fd, sockaddr, sockaddr.length)
+    mustCall(`bind to ${address}`, 'bind', fd, sockaddr, sockaddr.length)
     mustCall('find the port of a socket', 'getsockname', fd, sockaddr, Uint32Array.of(sockaddr.length))
   } catch (error) {
     tryCall('close', fd)
     throw error
   }
-  return { fd, port: decodeAddress(sockaddr).port }
+  return decodeAddress(sockaddr).port
 }
 
 export function canConnect(netns: NetworkNamespace, host: string, port: number): Promise<boolean> {

@@ -1,6 +1,7 @@
 // Which interface of a sandbox has an address? A cluster IP, in most modes: none.
 
 import { openSync } from 'node:fs'
+import { count } from '../../../../src/lib/count.ts'
 import { canonicalIp } from '../../../../src/lib/ip.ts'
 import { listAddresses } from '../../../../src/links/addresses.ts'
 import { NetworkNamespace } from '../netns/network-namespace.ts'
@@ -30,8 +31,4 @@ export function findAddress({ network, pods }: Sandbox, text: string): string {
   if (having.length > 0) return `${having.join(', ')} ${having.length === 1 ? 'has' : 'have'} ${address}`
   const counted = `${count(nodes.length, 'node')} and ${count(podNames.length, 'pod')}`
   return `No interface of the machine outside, ${counted} has ${address}`
-}
-
-function count(number: number, noun: string): string {
-  return `${number} ${noun}${number === 1 ? '' : 's'}`
 }

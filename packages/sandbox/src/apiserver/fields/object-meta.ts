@@ -66,16 +66,17 @@ function validateAnnotations(annotations: Readonly<Record<string, string>> | und
   return size > annotationBytes ? [...problems, tooLong('metadata.annotations', annotationBytes)] : problems
 }
 
+const ownerFields = ['apiVersion', 'kind', 'name', 'uid'] as const
+
 function validateOwners(owners: readonly OwnerReference[]): FieldProblem[] {
   const path = 'metadata.ownerReferences'
-  const problems = owners.flatMap((owner) => [
-    ...(owner.apiVersion === ''
-      ? [invalidValue(`${path}.apiVersion`, owner.apiVersion, 'version must not be empty')]
-      : []),
-    ...(owner.kind === '' ? [invalidValue(`${path}.kind`, owner.kind, 'kind must not be empty')] : []),
-    ...(owner.name === '' ? [invalidValue(`${path}.name`, owner.name, 'name must not be empty')] : []),
-    ...(owner.uid === '' ? [invalidValue(`${path}.uid`, owner.uid, 'uid must not be empty')] : []),
-  ])
+  const problems = owners.flatMap((owner) =>
+    ownerFields
+      .filter((field) => owner[field] === '')
+      .map((field) =>
+        invalidValue(`${path}.${field}`, '', `${field === 'apiVersion' ? 'version' : field} must not be empty`),
+      ),
+  )
   const controllers = owners.filter((owner) => owner.controller === true)
   if (controllers.length < 2) return problems
   const detail = `Only one reference can have Controller set to true. Found "true" in references for ${controllers.map((owner) => `${owner.kind}/${owner.name}`).join(' and ')}`

@@ -13,7 +13,6 @@ import type { ApiObject, LabelSelector } from '../objects/meta.ts'
 import type { Exchange } from './exchange.ts'
 import type { IncomingKind } from './incoming-object.ts'
 import type { JsonObject } from '../json.ts'
-import type { Part } from '../registry/registry.ts'
 import type { Scale } from '../objects/workloads.ts'
 
 export async function serveSubresource(exchange: Exchange): Promise<void> {
@@ -21,7 +20,7 @@ export async function serveSubresource(exchange: Exchange): Promise<void> {
   if (isStream(subresource)) return serveLog(exchange)
   switch (subresource) {
     case 'status':
-      return servePart(exchange, 'status')
+      return serveStatus(exchange)
     case 'finalize':
       return serveUpdate(exchange, 'namespace finalizers')
     case 'scale':
@@ -33,15 +32,15 @@ export async function serveSubresource(exchange: Exchange): Promise<void> {
   }
 }
 
-async function servePart(exchange: Exchange, part: Part): Promise<void> {
+async function serveStatus(exchange: Exchange): Promise<void> {
   const { api, request } = exchange
   switch (request.verb) {
     case 'get':
       return sendStored(exchange, 200, api.registry.get(request.resource, request))
     case 'update':
-      return serveUpdate(exchange, part)
+      return serveUpdate(exchange, 'status')
     default:
-      return servePatch(exchange, part)
+      return servePatch(exchange, 'status')
   }
 }
 

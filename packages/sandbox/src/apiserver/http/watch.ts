@@ -9,7 +9,7 @@ import { Buffer } from 'node:buffer'
 import type { ApiError } from '../api-error.ts'
 import type { ApiRequest } from './api-request.ts'
 import type { Change, Collection } from '../store/collection.ts'
-import type { Clock } from '../../../../../src/lib/clock.ts'
+import { every, type Clock } from '../../../../../src/lib/clock.ts'
 import type { EventType, View } from './encode.ts'
 import type { JsonObject } from '../json.ts'
 import type { Predicate } from './list-options.ts'
@@ -43,21 +43,13 @@ export function serveWatch(request: ApiRequest, response: ServerResponse, view: 
   }
   watch.follow(revision ?? 0)
   const timers = [settings.clock.setTimeout(() => watch.end(), timeout * 1000)]
-  if (bookmarks) timers.push(...repeat(settings, () => watch.sendBookmark(settings.store.revision)))
+  if (bookmarks) {
+    timers.push(every(settings.clock, settings.bookmarkIntervalMs, () => watch.sendBookmark(settings.store.revision)))
+  }
   response.on('close', () => {
     watch.stop()
     for (const timer of timers) timer.cancel()
   })
-}
-
-/** Calls again and again; cancelling what is returned ends it. */
-function repeat({ clock, bookmarkIntervalMs }: WatchSettings, call: () => void) {
-  let timer = clock.setTimeout(tick, bookmarkIntervalMs)
-  function tick(): void {
-    call()
-    timer = clock.setTimeout(tick, bookmarkIntervalMs)
-  }
-  return [{ cancel: () => timer.cancel() }]
 }
 
 interface WatchOptions extends View {

@@ -72,10 +72,7 @@ export async function serveDeleteCollection(exchange: Exchange): Promise<void> {
   const resource = keptAs(request.resource)
   const options = await readDeleteOptions(exchange)
   const { items, metadata } = selectPage(request, api.registry.collection(resource), api.registry.store.revision)
-  for (const { object } of items) {
-    const { namespace = '', name } = object.metadata
-    api.registry.delete(resource, { namespace, name }, options)
-  }
+  for (const { object } of items) api.registry.delete(resource, object.metadata, options)
   await sendPieces(response, contentTypes[form.encoding], encodeItems(items, metadata, viewOf(exchange)))
 }
 

@@ -38,9 +38,10 @@ export interface WriteOptions {
   readonly dryRun?: boolean
 }
 
-/** Where an object is: the namespace is empty for what lives in none. */
+/** Where an object is, as its metadata says it. */
 export interface ObjectName {
-  readonly namespace: string
+  /** Absent or empty for what lives in none. */
+  readonly namespace?: string | undefined
   readonly name: string
 }
 
@@ -117,9 +118,8 @@ export class Registry {
     options: WriteOptions & { readonly part?: Part } = {},
   ): Stored<T> {
     const given = this.decode(resource, object)
-    const { name, namespace = '' } = given.metadata
-    const stored = this.get(resource, { namespace, name })
-    const subject = subjectOf(resource, name)
+    const stored = this.get(resource, given.metadata)
+    const subject = subjectOf(resource, given.metadata.name)
     checkPreconditions(subject, given.metadata, stored.object.metadata)
     const part = options.part ?? 'all'
     const next = part === 'all' ? given : this.#withPart(resource, stored.object, { given, part })
@@ -229,7 +229,7 @@ export class Registry {
     delete (meta as { selfLink?: string }).selfLink
   }
 
-  #freeName(resource: Resource, { generateName: prefix = '', namespace = '' }: ObjectMeta): string {
+  #freeName(resource: Resource, { generateName: prefix = '', namespace }: ObjectMeta): string {
     for (let attempt = 0; attempt < 8; attempt++) {
       const name = generateName(prefix)
       if (this.find(resource, { namespace, name }) === undefined) return name
@@ -241,7 +241,7 @@ export class Registry {
     const name = object.metadata.namespace ?? ''
     // That it must have one is said with everything else that is wrong.
     if (name === '') return
-    const namespace = this.find(namespaces, { namespace: '', name })
+    const namespace = this.find(namespaces, { name })
     if (namespace === undefined) throw notFound(subjectOf(namespaces, name))
     if (!isDeleting(namespace.object)) return
     const reason = `unable to create new content in namespace ${name} because it is being terminated`

@@ -110,7 +110,6 @@ export function flagValues(given: Given): FlagValue[] {
   return allFlags.map((spec) => ({
     name: spec.name,
     value: given.has(spec.name) ? kindOfFlag(spec).print(given.get(spec.name)) : printDefault(spec, defaults),
-    given: given.has(spec.name),
   }))
 }
 

@@ -12,6 +12,7 @@ import { paintFor } from '../diagnose/paint.ts'
 import { readApi } from '../diagnose/doctor/read-api.ts'
 import { parseTarget } from '../diagnose/explain/target.ts'
 import { UsageError } from '../lib/command.ts'
+import { textOf } from './parse-flags.ts'
 import type { Question } from '../diagnose/explain/question.ts'
 
 export interface DoctorOptions {
@@ -31,12 +32,11 @@ export async function runDoctorCommand(
   given: ReadonlyMap<string, unknown>,
 ): Promise<number> {
   const target = service === undefined ? undefined : serviceOf(service)
-  const text = (name: string) => (given.get(name) as string | undefined) ?? ''
-  const { proxy, known, drift } = await readProxy(text('control-socket'))
-  const { objects, error: apiError } = await readApi(fileOf(text('kubeconfig')), text('master'))
+  const { proxy, known, drift } = await readProxy(textOf(given, 'control-socket'))
+  const { objects, error: apiError } = await readApi(fileOf(textOf(given, 'kubeconfig')), textOf(given, 'master'))
   const paint = paintFor(process.stdout, process.env)
   const installation = findInstallation(proxy.kind === 'answers' ? proxy.node : undefined)
-  const common = { proxy, installation, known, objects, apiError, socket: text('control-socket') }
+  const common = { proxy, installation, known, objects, apiError, socket: textOf(given, 'control-socket') }
   if (target === undefined) {
     const node = await examineNode({ ...common, drift })
     process.stdout.write(output === 'json' ? formatJson({ version: 1, ...node }) : formatNodeDiagnosis(node, paint))

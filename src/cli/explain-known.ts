@@ -19,6 +19,7 @@ import { messageOf } from '../lib/errors.ts'
 import { canonicalIp } from '../lib/ip.ts'
 import { modeNamed, modes } from '../modes/all.ts'
 import { loadQuietly, withNode } from './load-options.ts'
+import { textOf } from './parse-flags.ts'
 
 /** Whose connection is explained, and by which rules. */
 export interface ExplainSource {
@@ -41,18 +42,17 @@ export async function readKnown(options: ExplainSource, given: Given): Promise<R
   const { dump: dumpFile } = options
   const dump =
     dumpFile === undefined ? undefined : parseDump(readFileSync(dumpFile === '-' ? 0 : dumpFile, 'utf8'), dumpFile)
-  const text = (name: string) => (given.get(name) as string | undefined) ?? ''
-  const nodeName = options.node ?? text('hostname-override')
-  if (text('manifests') !== '' || text('kubeconfig') !== '' || text('master') !== '') {
+  const nodeName = options.node ?? textOf(given, 'hostname-override')
+  if (textOf(given, 'manifests') !== '' || textOf(given, 'kubeconfig') !== '' || textOf(given, 'master') !== '') {
     const explained = await loadQuietly(withNode(given, nodeName))
     const known = await readFromObjects(explained, nodeName, saysHow(given))
     return { known, kernel: dump?.state ?? (options.kernel ? 'this machine' : undefined), socket: '' }
   }
-  if (dump !== undefined && text('control-socket') === '') {
+  if (dump !== undefined && textOf(given, 'control-socket') === '') {
     const known = knownFromDump(dump, addressesOf(options['node-addresses']), modeNamed)
     return { known, kernel: dump.state, socket: '' }
   }
-  const socket = text('control-socket')
+  const socket = textOf(given, 'control-socket')
   return { known: await readKnownFromProxy(socket), kernel: dump?.state ?? 'this machine', socket }
 }
 

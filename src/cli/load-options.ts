@@ -8,6 +8,7 @@ import { modes } from '../modes/all.ts'
 import { silentLogger } from '../lib/log.ts'
 import type { Logging } from './logging.ts'
 import { buildOrigin } from './build-info.ts'
+import { textOf } from './parse-flags.ts'
 import { gitVersion } from './version.ts'
 
 type Given = ReadonlyMap<string, unknown>
@@ -100,8 +101,4 @@ function putIntoForce({ loaded, warnings }: LoadResult, warned: Warned): void {
 function standIns(given: Given): RunOptions['standIns'] {
   if (given.get('strict-proxy-mode') === true) return 'refused'
   return given.get('userspace-fallback') === true ? 'with userspace' : 'allowed'
-}
-
-function textOf(given: Given, name: string): string {
-  return (given.get(name) as string | undefined) ?? ''
 }

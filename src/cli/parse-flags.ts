@@ -22,6 +22,11 @@ export function flagNamed(name: string): FlagSpec | undefined {
   return byName.get(name)
 }
 
+/** The text that a flag was given; empty when it was not. */
+export function textOf(given: ReadonlyMap<string, unknown>, name: string): string {
+  return (given.get(name) as string | undefined) ?? ''
+}
+
 /** The kind of a flag, with its value's type forgotten. */
 export function kindOfFlag(spec: FlagSpec): FlagKind<unknown> {
   return flagKinds[spec.kind]

@@ -5,12 +5,12 @@ import { homedir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { openApiClient } from '../kube/open-client.ts'
 import { silentLogger } from '../lib/log.ts'
+import { textOf } from './parse-flags.ts'
 import { runTestCommand, type TestValues } from '../probe/test-command.ts'
 
 export async function runTest(options: TestValues, given: ReadonlyMap<string, unknown>): Promise<number> {
-  const text = (name: string) => (given.get(name) as string | undefined) ?? ''
-  const master = text('master')
-  const kubeconfig = chooseKubeconfig(text('kubeconfig'), master)
+  const master = textOf(given, 'master')
+  const kubeconfig = chooseKubeconfig(textOf(given, 'kubeconfig'), master)
   const client = openApiClient({ kubeconfig, master, qps: -1, userAgent: 'kube-proxy-test' }, silentLogger)
   try {
     return await runTestCommand(options, { program: 'kube-proxy', client })

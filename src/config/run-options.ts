@@ -7,7 +7,6 @@ export interface FlagValue {
   readonly name: string
   /** The value in effect, as pflag prints it. */
   readonly value: string
-  readonly given: boolean
 }
 
 /** The argument of runProxy, runInitOnly and runCleanup. */

@@ -72,10 +72,6 @@ export class Pool {
     return this.#id
   }
 
-  get isClosed(): boolean {
-    return this.#isClosed
-  }
-
   /** New connections go to these backends from now on. */
   update(given: PoolContents): void {
     const contents = contentsOf(given)

@@ -1,7 +1,7 @@
 // What all HTTP servers of this program share: limits, answers that fail, bodies, and how they begin and stop.
 
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http'
-import type { AddressInfo, ListenOptions } from 'node:net'
+import type { AddressInfo, ListenOptions, Server as SocketServer } from 'node:net'
 import { createServer, secure } from '../lib/http.ts'
 import { nextTurn } from '../lib/next-turn.ts'
 
@@ -124,7 +124,7 @@ export function readBody(request: IncomingMessage, limit: number): Promise<Buffe
 }
 
 /** Rejects with what keeps the server from listening there. */
-export function listenAt(server: Server, where: ListenOptions & { readonly fd?: number }): Promise<AddressInfo> {
+export function listenAt(server: SocketServer, where: ListenOptions & { readonly fd?: number }): Promise<AddressInfo> {
   return new Promise((resolve, reject) => {
     server.once('error', reject)
     server.listen(where, () => {

@@ -4,6 +4,7 @@
 // tools, VS Code and speedscope open. The paths are pprof's where what they give is the same thing in kind.
 
 import { Session } from 'node:inspector/promises'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { textReply, type Page } from './reply.ts'
 import type { Reply } from './http-server.ts'
 
@@ -91,8 +92,4 @@ function readAllocationProfile(query: URLSearchParams): Promise<Reply> {
       return JSON.stringify(profile)
     }),
   )
-}
-
-function sleep(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms))
 }

@@ -14,6 +14,7 @@ import type {
   ServiceDetail,
   ServiceQuery,
   Snapshot,
+  Terminal,
   TrafficReport,
 } from './protocol.ts'
 import { ProxyWatch } from './proxy-watch.ts'
@@ -23,12 +24,12 @@ const PATIENCE_MS = 300
 
 export class NodeSource implements UiSource {
   readonly #watch: ProxyWatch
-  readonly #program: string
+  readonly #terminal: Terminal
   #canSend: Promise<boolean> | undefined
 
   constructor(options: { readonly socket: string; readonly program: string }) {
     this.#watch = new ProxyWatch(hostname(), options.socket)
-    this.#program = options.program
+    this.#terminal = { program: options.program, sandbox: null, kubeconfig: null }
   }
 
   /** Rejects when no proxy answers. */
@@ -52,7 +53,7 @@ export class NodeSource implements UiSource {
       kind: 'node',
       name: node.name,
       can: { act: false, send: canSend ? 'node' : 'nowhere', modes: [] },
-      terminal: { program: this.#program, sandbox: null, kubeconfig: null },
+      terminal: this.#terminal,
       apiServer: { url: state?.source ?? '', state: 'unknown' },
       outside: null,
       load: null,
@@ -90,17 +91,14 @@ export class NodeSource implements UiSource {
       throw new AskedWrongly('Cannot send from there: on a node, packets are sent from the node itself')
     }
     const { explanation, svg } = await inspectNode({ kind: 'explain', question, context: this.#context })
-    const command = explainCommand(question, { terminal: { program: this.#program, sandbox: null, kubeconfig: null } })
+    const command = explainCommand(question, { terminal: this.#terminal })
     return { node: this.#node().name, explanation, svg, command }
   }
 
   async doctor({ service, from = 'node' }: DoctorRequest): Promise<DoctorAnswer> {
     const context = this.#context
     const found = await inspectNode({ kind: 'doctor', service, from, context, cluster: null })
-    const command = doctorCommand(
-      { service },
-      { terminal: { program: this.#program, sandbox: null, kubeconfig: null } },
-    )
+    const command = doctorCommand({ service }, { terminal: this.#terminal })
     return { node: this.#node().name, ...found, command }
   }
 

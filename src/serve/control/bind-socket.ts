@@ -3,7 +3,7 @@
 import { chmodSync, lstatSync, mkdirSync, unlinkSync, type Stats } from 'node:fs'
 import { connect, type Server } from 'node:net'
 import { dirname } from 'node:path'
-import { messageOf } from '../../lib/errors.ts'
+import { listenAt } from '../http-server.ts'
 import { CONTROL_FOLDER, listSockets, LONGEST_PATH } from './path.ts'
 
 /** A socket that refuses and is younger may be of a process between bind and listen. */
@@ -22,11 +22,11 @@ export async function bindSocket(server: Server, path: string): Promise<void> {
   }
   prepareFolder(dirname(path))
   try {
-    await listenAt(server, path)
+    await listenAt(server, { path })
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error
     await removeDead(path, SETTLED_MS)
-    await listenAt(server, path)
+    await listenAt(server, { path })
   }
   chmodSync(path, 0o600)
 }
@@ -74,16 +74,4 @@ async function removeDead(path: string, settledMs: number): Promise<void> {
 
 function isSameFile(a: Stats, b: Stats): boolean {
   return a.ino === b.ino && a.dev === b.dev && a.ctimeMs === b.ctimeMs
-}
-
-function listenAt(server: Server, path: string): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const refuse = (error: NodeJS.ErrnoException) =>
-      reject(Object.assign(new Error(messageOf(error), { cause: error }), { code: error.code }))
-    server.once('error', refuse)
-    server.listen(path, () => {
-      server.off('error', refuse)
-      resolve()
-    })
-  })
 }

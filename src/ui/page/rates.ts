@@ -18,12 +18,10 @@ export interface Rates {
   readonly ports: ReadonlyMap<string, Rate>
   /** By `port id|address of the frontend`. */
   readonly frontends: ReadonlyMap<string, Rate>
-  /** Why nodes have no rates. */
-  readonly errors: readonly { readonly node: string; readonly error: string }[]
 }
 
 export const NO_RATE: Rate = { connections: 0, packets: 0, bytes: 0, refused: 0, dropped: 0 }
-export const NO_RATES: Rates = { pairs: new Map(), ports: new Map(), frontends: new Map(), errors: [] }
+export const NO_RATES: Rates = { pairs: new Map(), ports: new Map(), frontends: new Map() }
 
 export function sumRates(report: TrafficReport | null): Rates {
   if (report === null) return NO_RATES
@@ -38,8 +36,7 @@ export function sumRates(report: TrafficReport | null): Rates {
       addTo(frontends, `${row.service}|${row.frontend}`, row)
     }
   }
-  const errors = report.nodes.flatMap(({ node, error }) => (error === null ? [] : [{ node, error }]))
-  return { pairs, ports, frontends, errors }
+  return { pairs, ports, frontends }
 }
 
 export function addRates(...rates: readonly (Rate | undefined)[]): Rate {

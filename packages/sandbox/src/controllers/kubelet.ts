@@ -292,7 +292,6 @@ export class Kubelet {
       ips: runtimePod.ips,
       hostIps: node === undefined ? [] : hostAddresses(node),
       stage,
-      failure,
       problem,
       probed: (name: string) => running.probes.get(name) ?? { isStarted: true, isReady: true },
       startedMs,

@@ -10,7 +10,6 @@ export interface PodFacts {
   readonly ips: readonly string[]
   readonly hostIps: readonly string[]
   readonly stage: 'creating' | 'running' | 'dead'
-  readonly failure: FailureMode
   /** Why it does not start. */
   readonly problem: string | undefined
   /** What the probes of a container have shown. */

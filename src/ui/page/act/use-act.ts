@@ -1,7 +1,7 @@
 import type { Action } from '../../protocol.ts'
 import { commandFor } from '../../commands.ts'
 import { act } from '../connect.ts'
-import { messageOf } from '../parts/async.ts'
+import { messageOf } from '../../../lib/errors.ts'
 import { usePart, useStore, type Store } from '../store.ts'
 import { undoOf } from './undo.ts'
 

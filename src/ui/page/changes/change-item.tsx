@@ -1,3 +1,4 @@
+import { count } from '../../../lib/count.ts'
 import type { ChangedObject } from '../../../serve/control/changes.ts'
 import type { ChangeEntry } from '../../protocol.ts'
 import { memo } from '../memo.ts'
@@ -49,7 +50,7 @@ export const ChangeItem = memo(({ change }: { change: ChangeEntry }) => {
           <span>
             {change.operations === 0
               ? 'nothing to do'
-              : `${change.operations} ${change.operations === 1 ? 'operation' : 'operations'}, ${formatBytes(change.bytes)}`}
+              : `${count(change.operations, 'operation')}, ${formatBytes(change.bytes)}`}
           </span>
         </span>
       </div>
@@ -104,7 +105,7 @@ function Difference({ change: { commands, moreCommands, mode } }: { change: Chan
   return (
     <details open={lines <= AT_ONCE}>
       <summary>
-        {lines} {lines === 1 ? 'line' : 'lines'} of {mode}
+        {count(lines, 'line')} of {mode}
       </summary>
       <pre tabIndex={0} role="group" aria-label="The difference">
         {commands.map((line, i) => (

@@ -1,5 +1,6 @@
 // The changes of the kernel, and the events that caused them.
 
+import { count } from '../../../lib/count.ts'
 import { useMemo, useState } from 'preact/hooks'
 import type { ChangeEntry } from '../../protocol.ts'
 import { serviceId } from '../map/targets.ts'
@@ -43,7 +44,7 @@ export function ChangesView({ query }: { query: Readonly<Record<string, string>>
           {held === null ? 'Hold' : 'Go on'}
         </button>
         <p class="count" role="status">
-          {changes.length} {changes.length === 1 ? 'change' : 'changes'}
+          {count(changes.length, 'change')}
           {held !== null && all.length > 0 && ', held'}
         </p>
       </div>
@@ -71,9 +72,7 @@ function Idle({ changes }: { changes: readonly ChangeEntry[] }) {
   return (
     <li class="change is-idle">
       <details>
-        <summary>
-          {changes.length} {changes.length === 1 ? 'sync' : 'syncs'} with nothing to do
-        </summary>
+        <summary>{count(changes.length, 'sync')} with nothing to do</summary>
         <ol>
           {changes.map((change) => (
             <ChangeItem key={change.id} change={change} />

@@ -70,7 +70,7 @@ export function Charts({ selected }: { selected: string }) {
         {kind === 'sandbox' && (
           <Chart
             span={span}
-            title="latency, by the page’s client"
+            title="latency of the client"
             now={now?.p50Ms == null ? 'no answer' : `median ${formatMs(now.p50Ms)}, p99 ${formatMs(now.p99Ms ?? 0)}`}
             curves={[of('p99', ({ p99Ms }) => p99Ms), of('p50', ({ p50Ms }) => p50Ms)]}
             names={{ p99: 'p99', p50: 'median' }}

@@ -1,9 +1,11 @@
 // What doctor finds, asked from the page.
 
+import { count } from '../../../lib/count.ts'
 import { useEffect, useState } from 'preact/hooks'
 import type { DoctorAnswer, DoctorRequest } from '../../protocol.ts'
 import { askDoctor } from '../connect.ts'
-import { messageOf, shown, type Waited } from '../parts/async.ts'
+import { messageOf } from '../../../lib/errors.ts'
+import { shown, type Waited } from '../parts/async.ts'
 import { Command } from '../parts/command.tsx'
 import { formatRoute } from '../route.ts'
 
@@ -88,9 +90,7 @@ export function Diagnosis({ diagnosis: { answers, finding, services, command } }
         </p>
       )}
       <details>
-        <summary>
-          {answers.length} {answers.length === 1 ? 'question' : 'questions'}
-        </summary>
+        <summary>{count(answers.length, 'question')}</summary>
         <ol class="questions">
           {answers.map(({ question, result, detail }) => (
             <li key={question} class={result === 'yes' ? 'yes' : result === 'no' ? 'no' : 'muted'}>

@@ -1,3 +1,4 @@
+import { count } from '../../../lib/count.ts'
 import type { NodeInfo } from '../../protocol.ts'
 import { useSnapshot } from '../store.ts'
 import { ActButton, type ActProps } from '../act/act-button.tsx'
@@ -47,7 +48,7 @@ function NodeRow({ node, ...props }: ActProps & { node: NodeInfo }) {
       <h3>{name}</h3>
       <span class="small">
         {proxy.state === 'ready' ? `proxy ${proxy.pid ?? ''}` : `proxy ${proxy.state}`}
-        {proxy.restarts > 0 && `, ${proxy.restarts} ${proxy.restarts === 1 ? 'restart' : 'restarts'}`}
+        {proxy.restarts > 0 && `, ${count(proxy.restarts, 'restart')}`}
       </span>
       <NodeButtons node={node} {...props} />
     </div>

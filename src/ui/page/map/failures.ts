@@ -5,17 +5,25 @@ import { addMet, type Met, type MetBy } from '../flow.ts'
 import { formatPerSecond, type Rate } from '../rates.ts'
 import { targetOf } from './targets.ts'
 
+type Failed = Pick<Met, 'refused' | 'timedOut' | 'cut'>
+
 /** `refused 3.3/s, timed out 1/s`; '' where nothing fails. */
-export function failureWords({ refused, timedOut, cut }: Pick<Met, 'refused' | 'timedOut' | 'cut'>): string {
+export function failureWords(met: Failed): string {
+  return listFailures(met, (rate, word) => `${word} ${formatPerSecond(rate)}`)
+}
+
+/** `3 refused, 1 timed out`; '' where nothing failed. */
+export function failureCounts(met: Failed): string {
+  return listFailures(met, (number, word) => `${number} ${word}`)
+}
+
+function listFailures({ refused, timedOut, cut }: Failed, say: (value: number, word: string) => string): string {
   const parts = [
-    ['refused', refused],
-    ['timed out', timedOut],
-    ['cut off', cut],
+    [refused, 'refused'],
+    [timedOut, 'timed out'],
+    [cut, 'cut off'],
   ] as const
-  return parts
-    .filter(([, rate]) => rate > 0)
-    .map(([word, rate]) => `${word} ${formatPerSecond(rate)}`)
-    .join(', ')
+  return parts.flatMap(([value, word]) => (value > 0 ? [say(value, word)] : [])).join(', ')
 }
 
 /** What clients met at each pod, by its id on the map. */
@@ -64,16 +72,7 @@ export function failedAt(service: Pick<ServiceInfo, 'ports'>, now: MetBy, rules:
 }
 
 /** Since the page was opened: `120 answered, 3 refused`. */
-export function metWords({ answered, refused, timedOut, cut, retried }: Met): string {
-  const parts = [
-    [`answered`, answered],
-    ['refused', refused],
-    ['timed out', timedOut],
-    ['cut off', cut],
-    ['retried', retried],
-  ] as const
-  return parts
-    .filter(([word, count]) => count > 0 || word === 'answered')
-    .map(([word, count]) => `${count} ${word}`)
-    .join(', ')
+export function metWords(met: Met): string {
+  const parts = [`${met.answered} answered`, failureCounts(met), met.retried > 0 ? `${met.retried} retried` : '']
+  return parts.filter(Boolean).join(', ')
 }

@@ -1,6 +1,7 @@
 // Where there are too many pods to draw each: the healthy ones of a deployment on a node are one box with a count. The sick ones, and the
 // selected one, are drawn by themselves.
 
+import { count } from '../../../lib/count.ts'
 import type { PodState } from './pod-state.ts'
 import type { Target } from './targets.ts'
 
@@ -42,7 +43,7 @@ export function groupTargets(
     const [first] = members
     const off = members.filter((each) => stateOf(each).kind !== 'good').length
     const noun = first!.pod === null ? 'endpoint' : 'pod'
-    const counted = `${members.length} ${noun}${members.length === 1 ? '' : 's'}`
+    const counted = count(members.length, noun)
     shown.push({
       id,
       node: first!.node,

@@ -1,3 +1,4 @@
+import { count } from '../../../lib/count.ts'
 import { formatCause } from '../changes/change-item.tsx'
 import { filterChanges, tookMs } from '../changes/filter.ts'
 import { formatMs } from '../rates.ts'
@@ -35,9 +36,7 @@ export function Latest() {
                 {object === undefined ? formatCause(change) : `${object.kind} ${object.namespace}/${object.name}`}
                 {change.family === 6 && ', IPv6'}
               </span>
-              <span class="latest-operations">
-                {change.operations} {change.operations === 1 ? 'operation' : 'operations'}
-              </span>
+              <span class="latest-operations">{count(change.operations, 'operation')}</span>
               <span class="number">{took === null ? '' : formatMs(took)}</span>
             </li>
           )

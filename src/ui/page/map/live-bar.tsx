@@ -1,6 +1,7 @@
 import { useAct } from '../act/use-act.ts'
 import { formatMs } from '../rates.ts'
 import { formatRoute } from '../route.ts'
+import { failureCounts } from './failures.ts'
 import { LastDeed } from './panel-actions.tsx'
 import { usePart, useSnapshot } from '../store.ts'
 import type { LoadReport, LoadRequest } from '../../protocol.ts'
@@ -51,16 +52,12 @@ export function LiveBar({ hasPanel }: { hasPanel: boolean }) {
 
 /** What a client met, in numbers. */
 export function Fares({ load }: { load: LoadReport }) {
-  const { answered, failed, refused, timedOut, cut, medianMs } = load
-  const parts = [
-    refused > 0 ? `${refused} refused` : '',
-    timedOut > 0 ? `${timedOut} timed out` : '',
-    cut > 0 ? `${cut} cut off` : '',
-  ].filter(Boolean)
+  const { answered, failed, medianMs } = load
+  const failures = failureCounts(load)
   return (
     <span class="fares">
       <b>{answered}</b> answered, <b class={failed > 0 ? 'bad' : ''}>{failed}</b> failed
-      {parts.length > 0 && ` (${parts.join(', ')})`}
+      {failures !== '' && ` (${failures})`}
       {medianMs !== null && `, median ${formatMs(medianMs)}`}
     </span>
   )

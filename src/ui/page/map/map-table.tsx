@@ -2,6 +2,7 @@ import { useMemo } from 'preact/hooks'
 import type { ServiceInfo } from '../../protocol.ts'
 import { addMet, NOTHING_MET } from '../flow.ts'
 import { failedAt, failureWords, metByTarget, metWords } from './failures.ts'
+import { Table } from '../parts/table.tsx'
 import { addRates, formatBytes, formatPerSecond, sumRates } from '../rates.ts'
 import { formatRoute } from '../route.ts'
 import { usePart, useSnapshot } from '../store.ts'
@@ -16,57 +17,45 @@ export function MapTable({ services }: { services: readonly ServiceInfo[] }) {
   return (
     <div class="tables">
       <h2>Services</h2>
-      <div class="scroll" tabIndex={0} role="region" aria-label="Services">
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">service</th>
-              <th scope="col">type</th>
-              <th scope="col">cluster IP</th>
-              <th scope="col">ports</th>
-              <th scope="col" class="number">
-                endpoints
+      <Table
+        label="Services"
+        heads={[
+          'service',
+          'type',
+          'cluster IP',
+          'ports',
+          ['endpoints', 'number'],
+          ['new connections', 'number'],
+          ['bytes', 'number'],
+          ['fails now', 'number'],
+          'connections since the page was opened',
+        ]}
+      >
+        {services.map((service) => {
+          const rate = addRates(...service.ports.map(({ id }) => rates.ports.get(id)))
+          const backends = service.ports.flatMap(({ backends }) => backends)
+          const ready = backends.filter(({ ready, ejectedOn }) => ready && ejectedOn.length === 0).length
+          const more = service.ports.reduce((sum, { moreBackends }) => sum + moreBackends, 0)
+          return (
+            <tr key={serviceId(service)}>
+              <th scope="row">
+                <a href={formatRoute('service', { service: serviceId(service) })}>{serviceId(service)}</a>
               </th>
-              <th scope="col" class="number">
-                new connections
-              </th>
-              <th scope="col" class="number">
-                bytes
-              </th>
-              <th scope="col" class="number">
-                fails now
-              </th>
-              <th scope="col">connections since the page was opened</th>
+              <td>{service.type}</td>
+              <td class="mono">{service.clusterIPs.join(', ')}</td>
+              <td class="mono">{service.ports.map(({ port, protocol }) => `${port}/${protocol}`).join(', ')}</td>
+              <td class="number">
+                {ready} of {backends.length}
+                {more > 0 && `, ${more} more`}
+              </td>
+              <td class="number">{formatPerSecond(rate.connections)}</td>
+              <td class="number">{rate.bytes > 0 ? `${formatBytes(rate.bytes)}/s` : ''}</td>
+              <td class="number bad">{failureWords(failedAt(service, now, rate))}</td>
+              <td>{metWords(addMet(...service.ports.map(({ id }) => total.services.get(id))))}</td>
             </tr>
-          </thead>
-          <tbody>
-            {services.map((service) => {
-              const rate = addRates(...service.ports.map(({ id }) => rates.ports.get(id)))
-              const backends = service.ports.flatMap(({ backends }) => backends)
-              const ready = backends.filter(({ ready, ejectedOn }) => ready && ejectedOn.length === 0).length
-              const more = service.ports.reduce((sum, { moreBackends }) => sum + moreBackends, 0)
-              return (
-                <tr key={serviceId(service)}>
-                  <th scope="row">
-                    <a href={formatRoute('service', { service: serviceId(service) })}>{serviceId(service)}</a>
-                  </th>
-                  <td>{service.type}</td>
-                  <td class="mono">{service.clusterIPs.join(', ')}</td>
-                  <td class="mono">{service.ports.map(({ port, protocol }) => `${port}/${protocol}`).join(', ')}</td>
-                  <td class="number">
-                    {ready} of {backends.length}
-                    {more > 0 && `, ${more} more`}
-                  </td>
-                  <td class="number">{formatPerSecond(rate.connections)}</td>
-                  <td class="number">{rate.bytes > 0 ? `${formatBytes(rate.bytes)}/s` : ''}</td>
-                  <td class="number bad">{failureWords(failedAt(service, now, rate))}</td>
-                  <td>{metWords(addMet(...service.ports.map(({ id }) => total.services.get(id))))}</td>
-                </tr>
-              )
-            })}
-          </tbody>
-        </table>
-      </div>
+          )
+        })}
+      </Table>
       <Pods services={services} />
     </div>
   )
@@ -82,39 +71,26 @@ function Pods({ services }: { services: readonly ServiceInfo[] }) {
   return (
     <>
       <h2>What they lead to</h2>
-      <div class="scroll" tabIndex={0} role="region" aria-label="Pods">
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">pod</th>
-              <th scope="col">node</th>
-              <th scope="col">address</th>
-              <th scope="col">state</th>
-              <th scope="col">connections since the page was opened</th>
+      <Table label="Pods" heads={['pod', 'node', 'address', 'state', 'connections since the page was opened']}>
+        {targets.map((target) => {
+          const state = podState(
+            target,
+            ejected.get(target.id) ?? [],
+            failureWords(failing.get(target.id) ?? NOTHING_MET),
+          )
+          return (
+            <tr key={target.id}>
+              <th scope="row">
+                <a href={formatRoute('map', { pod: target.id })}>{target.id}</a>
+              </th>
+              <td>{target.node}</td>
+              <td class="mono">{target.address}</td>
+              <td class={state.kind === 'bad' ? 'bad' : ''}>{state.word === '' ? 'ready' : state.word}</td>
+              <td>{met.has(target.id) ? metWords(met.get(target.id)!) : ''}</td>
             </tr>
-          </thead>
-          <tbody>
-            {targets.map((target) => {
-              const state = podState(
-                target,
-                ejected.get(target.id) ?? [],
-                failureWords(failing.get(target.id) ?? NOTHING_MET),
-              )
-              return (
-                <tr key={target.id}>
-                  <th scope="row">
-                    <a href={formatRoute('map', { pod: target.id })}>{target.id}</a>
-                  </th>
-                  <td>{target.node}</td>
-                  <td class="mono">{target.address}</td>
-                  <td class={state.kind === 'bad' ? 'bad' : ''}>{state.word === '' ? 'ready' : state.word}</td>
-                  <td>{met.has(target.id) ? metWords(met.get(target.id)!) : ''}</td>
-                </tr>
-              )
-            })}
-          </tbody>
-        </table>
-      </div>
+          )
+        })}
+      </Table>
     </>
   )
 }

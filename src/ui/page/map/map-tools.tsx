@@ -1,3 +1,4 @@
+import { count } from '../../../lib/count.ts'
 import { useSnapshot } from '../store.ts'
 import { formatRoute } from '../route.ts'
 import { Select } from '../parts/select.tsx'
@@ -56,7 +57,7 @@ export function MapTools({ filter, onFilter, form, onForm, shown, pick }: Props)
         </div>
         <p class="count" role="status">
           {shown === all ? '' : `${shown} of `}
-          {all} {all === 1 ? 'service' : 'services'}
+          {count(all, 'service')}
         </p>
       </div>
       {leftOutWords(leftOut) !== '' && <p class="notice">{leftOutWords(leftOut)}</p>}

@@ -73,7 +73,7 @@ export function clampView(
 
 export function ZoomButtons({ zoom }: { zoom: Zoom }) {
   return (
-    <div class="zoom" role="group" aria-label="Zoom">
+    <div class="zoom switch" role="group" aria-label="Zoom">
       <button type="button" aria-label="Nearer" onClick={() => zoom.zoomBy(1.4)}>
         +
       </button>

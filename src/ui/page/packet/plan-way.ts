@@ -1,6 +1,7 @@
 // The way of a packet, hook by hook: the predicted rules, and beside them the kernel's trace.
 
 import type { Explanation, ExplainedWay } from '../../../diagnose/explain/explanation.ts'
+import { joinHostPort } from '../../../lib/ip.ts'
 
 export interface Band {
   readonly hook: string
@@ -52,7 +53,7 @@ const SETS_SOURCE = /\bmasquerade\b|\bsnat( ip6?)? to\b|-j (MASQUERADE|SNAT)\b/
 const ONLY_MARKS = /meta mark set meta mark or|KUBE-MARK-MASQ|--or-mark|set-xmark/
 
 function planBands(way: ExplainedWay, { question, sent }: Explanation): Band[] {
-  const dialled = joinPort(question.destination, question.port)
+  const dialled = joinHostPort(question.destination, question.port)
   const { steps, outcome, destination, masqueraded } = way
   const last = steps.findLastIndex((step) => isTranslation(step, SETS_DESTINATION))
   const { ofStep, others } = matchTrace(steps, sent?.trace ?? [])
@@ -108,15 +109,10 @@ function endWords({ outcome, destination, masqueraded }: ExplainedWay): string {
 
 function planBack({ destination, masqueraded }: ExplainedWay, { question }: Explanation): string[] {
   const { source, node, port } = question
-  const dialled = joinPort(question.destination, port)
+  const dialled = joinHostPort(question.destination, port)
   return [
     `${destination} answers ${masqueraded ? `the address of ${node} that it sees` : `${source}, the client itself`}`,
     `the connection tracker of ${node} puts it right: the answer is from ${dialled}${masqueraded ? ` to ${source}` : ''}`,
     `${source} gets an answer from the address that it dialled`,
   ]
-}
-
-/** `ip:port`, `[ip]:port`. */
-export function joinPort(ip: string, port: number): string {
-  return ip.includes(':') ? `[${ip}]:${port}` : `${ip}:${port}`
 }

@@ -2,7 +2,8 @@
 
 import { useEffect, useState } from 'preact/hooks'
 import type { Explanation } from '../../../diagnose/explain/explanation.ts'
-import { joinPort, type Band, type WayPlan } from './plan-way.ts'
+import { joinHostPort } from '../../../lib/ip.ts'
+import type { Band, WayPlan } from './plan-way.ts'
 
 const STEP_MS = 450
 
@@ -25,15 +26,15 @@ export function Way({ way, question, wasSent }: Props) {
     <>
       {wasSent && (
         <p class="way-heads" aria-hidden="true">
-          <span>said: the rule that takes it</span>
-          <span>seen: what the kernel’s trace says of it</span>
+          <span>predicted: the rule that takes it</span>
+          <span>traced: what the kernel did there</span>
         </p>
       )}
       <ol class="way">
         <li class="way-start">
           <b>{question.from}</b> {question.from.includes(question.source) ? '' : <code>{question.source}</code>} dials{' '}
           <code>
-            {joinPort(question.destination, question.port)}/{question.protocol}
+            {joinHostPort(question.destination, question.port)}/{question.protocol}
           </code>
         </li>
         {way.bands.map((band, i) => (

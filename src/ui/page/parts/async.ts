@@ -11,7 +11,3 @@ export function shown<Value>(waited: Waited<Value>): Value | null {
   if (waited.state === 'here') return waited.value
   return waited.state === 'waiting' ? waited.before : null
 }
-
-export function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
-}

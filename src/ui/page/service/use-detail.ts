@@ -1,6 +1,7 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { ServiceDetail, ServiceQuery, Snapshot } from '../../protocol.ts'
-import { messageOf, shown, type Waited } from '../parts/async.ts'
+import { messageOf } from '../../../lib/errors.ts'
+import { shown, type Waited } from '../parts/async.ts'
 import { readService } from '../connect.ts'
 import { useStore } from '../store.ts'
 import { Refresher } from './refresher.ts'

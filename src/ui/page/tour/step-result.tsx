@@ -1,3 +1,4 @@
+import { count } from '../../../lib/count.ts'
 import type { ChangeEntry } from '../../protocol.ts'
 import { ChangeItem } from '../changes/change-item.tsx'
 import { tookMs } from '../changes/filter.ts'
@@ -83,7 +84,7 @@ function summary(changes: readonly ChangeEntry[]): string {
   const operations = changes.reduce((sum, change) => sum + change.operations, 0)
   const slowest =
     times.length === 0 ? '' : `; the slowest reached the kernel ${formatMs(Math.max(...times))} after its event`
-  return `${changes.length} ${changes.length === 1 ? 'transaction' : 'transactions'} with ${operations} operations${slowest}.`
+  return `${count(changes.length, 'transaction')} with ${count(operations, 'operation')}${slowest}.`
 }
 
 function ProxyResult({ run: { baseline }, stage }: { run: Run; stage: Stage }) {

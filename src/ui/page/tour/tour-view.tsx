@@ -2,7 +2,7 @@
 
 import { useEffect, useMemo, useState } from 'preact/hooks'
 import { ClusterMap } from '../map/cluster-map.tsx'
-import { messageOf } from '../parts/async.ts'
+import { messageOf } from '../../../lib/errors.ts'
 import { formatRoute } from '../route.ts'
 import { usePart, useSnapshot } from '../store.ts'
 import { StepResult } from './step-result.tsx'

@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks'
 import type { ActAnswer, Action, ExplainAnswer } from '../../protocol.ts'
 import { act, explain } from '../connect.ts'
-import { messageOf } from '../parts/async.ts'
+import { messageOf } from '../../../lib/errors.ts'
 import { useStore } from '../store.ts'
 import { steps, tidyUp } from './steps.ts'
 import { findStage, takeBaseline, type Run } from './tour-state.ts'

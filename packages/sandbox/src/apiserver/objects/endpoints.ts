@@ -37,7 +37,6 @@ export interface SliceEndpoint {
   conditions: { ready?: boolean; serving?: boolean; terminating?: boolean }
   hostname?: string
   targetRef?: ObjectReference
-  deprecatedTopology?: Record<string, string>
   nodeName?: string
   zone?: string
   hints?: { forZones?: { name: string }[]; forNodes?: { name: string }[] }

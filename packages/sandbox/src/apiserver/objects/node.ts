@@ -8,7 +8,6 @@ export interface Node extends ApiObject {
 export interface NodeSpec {
   podCIDR?: string
   podCIDRs?: string[]
-  providerID?: string
   unschedulable?: boolean
   taints?: Taint[]
 }
@@ -17,11 +16,9 @@ export interface Taint {
   key: string
   value?: string
   effect: string
-  timeAdded?: string
 }
 
 export interface NodeStatus {
-  capacity?: Record<string, string>
   allocatable?: Record<string, string>
   conditions?: Condition[]
   addresses?: { type: string; address: string }[]

@@ -53,7 +53,6 @@ export interface Container {
   livenessProbe?: Probe
   startupProbe?: Probe
   lifecycle?: object
-  volumeMounts?: { name: string; mountPath: string }[]
 }
 
 export interface Probe {

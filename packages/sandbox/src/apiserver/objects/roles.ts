@@ -4,7 +4,6 @@ export interface PolicyRule {
   verbs?: string[]
   apiGroups?: string[]
   resources?: string[]
-  resourceNames?: string[]
   nonResourceURLs?: string[]
 }
 

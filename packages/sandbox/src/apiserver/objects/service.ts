@@ -1,4 +1,4 @@
-import type { ApiObject, Condition } from './meta.ts'
+import type { ApiObject } from './meta.ts'
 
 export const serviceTypes = ['ClusterIP', 'ExternalName', 'LoadBalancer', 'NodePort'] as const
 export const ipFamilies = ['IPv4', 'IPv6'] as const
@@ -43,7 +43,6 @@ export interface ServicePort {
 
 export interface ServiceStatus {
   loadBalancer: { ingress?: LoadBalancerIngress[] }
-  conditions?: Condition[]
 }
 
 export interface LoadBalancerIngress {

@@ -41,9 +41,8 @@ export interface Event extends ApiObject {
   count?: number
   type?: string
   eventTime: string | null
-  series?: { count?: number; lastObservedTime?: string | null }
   action?: string
-  related?: ObjectReference
+  series?: { count?: number; lastObservedTime?: string | null }
   reportingComponent: string
   reportingInstance: string
 }

@@ -26,7 +26,6 @@ export interface ReplicaStatus {
   fullyLabeledReplicas?: number
   readyReplicas?: number
   availableReplicas?: number
-  terminatingReplicas?: number
   observedGeneration?: number
   conditions?: Condition[]
 }
@@ -59,7 +58,6 @@ export interface DeploymentStatus {
   readyReplicas?: number
   availableReplicas?: number
   unavailableReplicas?: number
-  terminatingReplicas?: number
   conditions?: Condition[]
 }
 

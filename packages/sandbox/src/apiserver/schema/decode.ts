@@ -48,7 +48,7 @@ function decodeFields(message: Message, source: JsonObject, target: Target): voi
     }
     const given = source[field.name]
     const path = target.path === '' ? field.name : `${target.path}.${field.name}`
-    const owner = { message, field, path, context: target.context }
+    const owner = { message, path, context: target.context }
     const value = given === undefined || given === null ? absent(field) : decodeValue(field.type, given, owner)
     if (value !== undefined && (field.optional || field.always || !isEmpty(value))) target.into[field.name] = value
   }
@@ -56,7 +56,6 @@ function decodeFields(message: Message, source: JsonObject, target: Target): voi
 
 interface Owner {
   readonly message: Message
-  readonly field: Field
   readonly path: string
   readonly context: Context
 }

@@ -24,8 +24,6 @@ import type { RunningMode } from '../modes/contract.ts'
 export interface FamilyPartOptions {
   readonly node: NodeView
   readonly mode: RunningMode
-  /** Whether the mode can send more connections to one endpoint than to another. */
-  readonly weighs: boolean
   readonly periods: Periods
   readonly allowExternalIPs: boolean
   readonly machineAddresses: () => readonly string[]
@@ -60,7 +58,6 @@ export class FamilyPart {
         node,
         problems,
         allowExternalIPs,
-        weighs: options.weighs,
         connectRetry: options.connectRetry,
         startedMs: clock.now(),
       }),

@@ -170,7 +170,10 @@ export class NodeProxy {
       log,
       signal,
     })
-    const problems = new ProblemLog(({ object, message }) => log.warn(message, { object }))
+    const problems = new ProblemLog(({ object, message, owner }) => {
+      log.warn(message, { object })
+      if (owner !== undefined) this.#events.record(anEvent('AnnotationIgnored', message, owner))
+    })
     this.#retry = openConnectRetry({
       families,
       mode: this.#mode,
@@ -360,7 +363,6 @@ export class NodeProxy {
     return new FamilyPart({
       node: this.#state.view(family),
       mode: this.#inForce.running,
-      weighs: this.#mode.weighs,
       periods: periodsOf(this.#loaded, this.#mode),
       connectRetry: this.#loaded.config.connectRetry,
       followers: this.#followers(family),

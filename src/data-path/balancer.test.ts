@@ -27,6 +27,11 @@ describe('Balancer', () => {
     expect(picks(one, 1) + picks(other, 1) + picks(one, 1)).toBe('abc')
   })
 
+  test('pick() takes those that weigh more in turn more often', () => {
+    const [a, b] = backends
+    expect(picks(new Balancer({ ...contentOf('ab'), turns: [a!, b!, a!] }), 7)).toBe('abaabaa')
+  })
+
   test('pick() gives no backend when there is none', () => {
     expect(new Balancer(contentOf('')).pick(1, 0)).toBeUndefined()
   })

@@ -18,6 +18,8 @@ export interface PoolBackend {
 
 export interface PoolContent {
   readonly backends: readonly PoolBackend[]
+  /** Whose turn it is, one after the other, where some weigh more than others. */
+  readonly turns?: readonly PoolBackend[] | undefined
   readonly health: HealthBoard
   /** undefined: no session affinity. */
   readonly affinityMs: number | undefined
@@ -95,13 +97,13 @@ export class Balancer {
   }
 
   #next(nowMs: number): PoolBackend | undefined {
-    const { backends, health } = this.#content
-    for (let tries = backends.length; tries > 0; tries--) {
-      const candidate = backends[health.nextTurn() % backends.length]!
+    const { backends, turns = backends, health } = this.#content
+    for (let tries = turns.length; tries > 0; tries--) {
+      const candidate = turns[health.nextTurn() % turns.length]!
       if (health.mayTry(candidate.slot, nowMs)) return candidate
     }
     // All of them have failed lately: better one of these than none.
-    return backends[health.nextTurn() % backends.length]
+    return turns[health.nextTurn() % turns.length]
   }
 }
 

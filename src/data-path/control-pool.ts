@@ -10,6 +10,8 @@ import type { PoolProtocol } from './sockets.ts'
 export interface Backend {
   readonly ip: string
   readonly port: number
+  /** Its share of new clients; absent: 1. */
+  readonly weight?: number | undefined
 }
 
 export interface PoolContents {
@@ -124,9 +126,9 @@ export class Pool {
     this.#assignSlots()
     const { backends, affinitySeconds } = this.#contents
     return {
-      backends: backends.map(({ ip, port }) => {
+      backends: backends.map(({ ip, port, weight }) => {
         const id = idOf({ ip, port })
-        return { ip, port, slot: this.#slots.get(id)!, serial: this.#serials.get(id)! }
+        return { ip, port, weight, slot: this.#slots.get(id)!, serial: this.#serials.get(id)! }
       }),
       health: this.#health.memory,
       affinitySeconds,
@@ -154,7 +156,7 @@ export class Pool {
 }
 
 function contentsOf({ backends, affinitySeconds }: PoolContents): PoolContents {
-  return { backends: backends.map(({ ip, port }) => ({ ip, port })), affinitySeconds }
+  return { backends: backends.map(({ ip, port, weight }) => ({ ip, port, weight })), affinitySeconds }
 }
 
 function idOf({ ip, port }: Backend): string {

@@ -11,6 +11,8 @@ export interface BackendSpec {
   readonly slot: number
   /** No other backend ever has it. */
   readonly serial: number
+  /** Its share of new clients; absent: 1. */
+  readonly weight?: number | undefined
 }
 
 /** What may change while a pool is open. */

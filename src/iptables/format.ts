@@ -99,9 +99,17 @@ function probability(outOf: number): string {
   let text = probabilities.get(outOf)
   if (text === undefined) {
     const written = Number((1 / outOf).toFixed(10))
-    probabilities.set(outOf, (text = (Math.round(written * 2 ** 31) / 2 ** 31).toFixed(11)))
+    text = (Math.round(written * 2 ** 31) / 2 ** 31).toFixed(11)
+    // There are as many others as weights, which anyone may write.
+    if (Number.isInteger(outOf)) probabilities.set(outOf, text)
   }
   return text
+}
+
+/** What {@link probability} was made of: a whole number, if it may have been one. */
+export function outOfProbability(chance: number): number {
+  const whole = Math.round(1 / chance)
+  return Math.abs(1 / whole - chance) < 1e-9 ? whole : 1 / chance
 }
 
 function negated(not: boolean | undefined, text: string): string {

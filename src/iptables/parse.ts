@@ -1,5 +1,6 @@
 // What iptables-save prints, read back.
 
+import { outOfProbability } from './format.ts'
 import type { Chains, Match, Rule, RuleText, TableName, Target } from './types.ts'
 
 /** The chains of the first table in the output of iptables-save; undefined when there is none. */
@@ -107,7 +108,7 @@ class RuleParser {
       }
       case 'statistic':
         if (this.#value('--mode') !== 'random') this.#refuse('--mode')
-        return { kind: 'random', outOf: Math.round(1 / Number(this.#value('--probability'))) }
+        return { kind: 'random', outOf: outOfProbability(Number(this.#value('--probability'))) }
       case 'recent':
         return this.#recent()
       case 'conntrack': {

@@ -39,7 +39,7 @@ export type Match =
   | { readonly kind: 'ports'; readonly protocol: string; readonly destination?: number }
   | { readonly kind: 'isPing'; readonly family: Family }
   | { readonly kind: 'mark'; readonly value: number; readonly mask: number; readonly not?: boolean }
-  /** True for one packet in `outOf`, at random. */
+  /** True for one packet in `outOf`, at random: two in five are one in 2.5. */
   | { readonly kind: 'random'; readonly outOf: number }
   /** Notes the source in a list. */
   | { readonly kind: 'recentSet'; readonly list: string; readonly family: Family }

@@ -69,6 +69,13 @@ export const eventKinds = kinds({
     on: 'Service',
     isOfKubeProxy: true,
   },
+  AnnotationIgnored: {
+    type: 'Warning',
+    action: 'Sync',
+    when: 'An annotation of ours, of a Service or of one of its EndpointSlices, says something that is not allowed. The note names the annotation, what it says, and what is allowed; the Service works as without it.',
+    on: 'Service',
+    isOfKubeProxy: false,
+  },
   FailedToProgramService: {
     type: 'Warning',
     action: 'Sync',

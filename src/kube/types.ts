@@ -49,6 +49,8 @@ export interface EndpointSlice {
   readonly endpoints: readonly SliceEndpoint[]
   /** Annotation endpoints.kubernetes.io/last-change-trigger-time in milliseconds. */
   readonly triggerTimeMs: number | undefined
+  /** Only ours. */
+  readonly annotations?: Readonly<Record<string, string>> | undefined
 }
 
 export interface EndpointPort {

@@ -4,7 +4,7 @@ import { joinHostPort } from '../lib/ip.ts'
 import { type BackendList, RecordWriter } from './backend-list.ts'
 import type { Endpoint } from './endpoints.ts'
 import type { Policy, ServicePortView } from './types.ts'
-import { DEFAULT_WEIGHT, weightOf, type Weights } from './weights.ts'
+import { DEFAULT_WEIGHT, LARGEST_WEIGHT } from './weights.ts'
 
 export interface BackendLists {
   readonly cluster: BackendList
@@ -19,12 +19,12 @@ export interface BackendLists {
 export function backendLists(
   all: readonly Endpoint[],
   { cluster, local }: { readonly cluster: readonly Endpoint[]; readonly local: readonly Endpoint[] },
-  { weights, previous }: { readonly weights: Weights | undefined; readonly previous: ServicePortView | undefined },
+  previous: ServicePortView | undefined,
 ): BackendLists {
   const endpoints = unionOf(all, cluster, local)
-  const union = toList(endpoints, weights, previous?.backends)
+  const union = toList(endpoints, previous?.backends)
   const narrow = (part: readonly Endpoint[], policy: Policy) =>
-    part.length === endpoints.length ? union : toList(part, weights, previous?.lists[policy])
+    part.length === endpoints.length ? union : toList(part, previous?.lists[policy])
   return { cluster: narrow(cluster, 'Cluster'), local: narrow(local, 'Local'), union }
 }
 
@@ -46,18 +46,24 @@ function unionOf(
   })
 }
 
-function toList(
-  endpoints: readonly Endpoint[],
-  weights: Weights | undefined,
-  previous: BackendList | undefined,
-): BackendList {
+function toList(endpoints: readonly Endpoint[], previous: BackendList | undefined): BackendList {
   const records = new RecordWriter(endpoints.length)
-  for (const endpoint of endpoints) {
-    const { address, port, isLocal, nodeName } = endpoint
-    const weight = weights === undefined ? DEFAULT_WEIGHT : weightOf(weights, endpoint)
-    records.add({ address, port, isLocal, mayBeLocal: nodeName === '', weight })
+  const scale = scaleOf(endpoints)
+  for (const { address, port, isLocal, nodeName, weight } of endpoints) {
+    const whole = scale === 0 ? DEFAULT_WEIGHT : Math.min(LARGEST_WEIGHT, Math.round(weight * scale))
+    records.add({ address, port, isLocal, mayBeLocal: nodeName === '', weight: whole })
   }
   return records.list(previous)
+}
+
+/** What makes whole numbers of the weights: percentages are fractions. 0: none weighs anything, so all weigh the same. */
+function scaleOf(endpoints: readonly Endpoint[]): number {
+  let scale = 0
+  for (const { weight } of endpoints) {
+    if (!Number.isInteger(weight)) return 100
+    if (weight > 0) scale = 1
+  }
+  return scale
 }
 
 /** `ip:port` of those that serve. */

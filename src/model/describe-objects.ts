@@ -3,10 +3,8 @@
 
 import type { EndpointSlice, NamespacedName, Service, SliceEndpoint } from '../kube/types.ts'
 import { formatCidr, formatIp, type Family } from '../lib/ip.ts'
-import { CONNECT_RETRY_ANNOTATION } from './connect-retry.ts'
 import type { ServiceInfo } from './service-ports.ts'
 import { addressAt, READY, SERVING, TERMINATING, type SliceRecord } from './slice-record.ts'
-import { TRAFFIC_METRICS_ANNOTATION } from './traffic-metrics.ts'
 import { WEIGHTS_ANNOTATION } from './weights.ts'
 
 /** Can be iterated once: each object is made when it is needed. */
@@ -43,17 +41,8 @@ export function describeService(info: ServiceInfo): Service {
     healthCheckNodePort: info.healthCheckNodePort,
     ingress: info.loadBalancerIPs.map((ip) => ({ ip, ipMode: 'VIP' })),
     labels: undefined,
-    annotations: annotationsOf(info),
+    annotations: info.annotations.texts,
     createdMs: info.createdMs,
-  }
-}
-
-function annotationsOf({ weights, connectRetry, trafficMetrics }: ServiceInfo): Record<string, string> | undefined {
-  if (weights === undefined && connectRetry === undefined && trafficMetrics === undefined) return undefined
-  return {
-    ...(weights === undefined ? {} : { [WEIGHTS_ANNOTATION]: weights.text }),
-    ...(connectRetry === undefined ? {} : { [CONNECT_RETRY_ANNOTATION]: connectRetry ? 'on' : 'off' }),
-    ...(trafficMetrics === undefined ? {} : { [TRAFFIC_METRICS_ANNOTATION]: trafficMetrics ? 'on' : 'off' }),
   }
 }
 
@@ -76,6 +65,7 @@ export function describeSlice(record: SliceRecord, family: Family): EndpointSlic
     ports: record.ports.map(({ name: portName, protocol, port }) => ({ name: portName, protocol, port })),
     endpoints: Array.from(record.conditions, (_, i) => describeEndpoint(record, i)),
     triggerTimeMs: undefined,
+    annotations: record.weights && { [WEIGHTS_ANNOTATION]: record.weights.text },
   }
 }
 

@@ -4,6 +4,7 @@ import type { Protocol } from '../kube/types.ts'
 import { type Bytes, formatIp } from '../lib/ip.ts'
 import { addressAt, countOf, credibility, READY, SERVING, TERMINATING } from './slice-record.ts'
 import type { SliceRecord } from './slice-record.ts'
+import { DEFAULT_WEIGHT, weightOf, type Weights } from './weights.ts'
 
 /** One endpoint of a service port. It lives during planning only: a BackendList takes less memory. */
 export interface Endpoint {
@@ -19,6 +20,8 @@ export interface Endpoint {
   /** Ready, terminating or not. */
   readonly serving: boolean
   readonly terminating: boolean
+  /** Its share of new connections, relative to the others. With percentages, a fraction. */
+  readonly weight: number
   readonly zoneHints: readonly string[] | undefined
   readonly nodeHints: readonly string[] | undefined
 }
@@ -49,12 +52,13 @@ export function portKey(name: string, protocol: Protocol): string {
 
 /**
  * The endpoints of one service port in order of address and port, each once. Where slices disagree about an endpoint
- * (it moves from one to another, or its address has a new owner), the more credible wins, then the earlier slice.
+ * (it moves from one to another, or its address has a new owner), the more credible wins, then the earlier slice. `weights`: of the
+ * Service; a slice that has its own goes before.
  */
-export function mergeEndpoints(sources: readonly PortSource[], nodeName: string): Endpoint[] {
+export function mergeEndpoints(sources: readonly PortSource[], nodeName: string, weights?: Weights): Endpoint[] {
   // Within one slice, addresses are sorted and unique.
-  if (sources.length === 1) return endpointsOf(sources[0]!, nodeName)
-  const all = sources.flatMap((source) => endpointsOf(source, nodeName))
+  if (sources.length === 1) return endpointsOf(sources[0]!, nodeName, weights)
+  const all = sources.flatMap((source) => endpointsOf(source, nodeName, weights))
   all.sort((a, b) => {
     if (a.address !== b.address) return a.address < b.address ? -1 : 1
     return a.port - b.port || credibility(b.conditions) - credibility(a.conditions)
@@ -86,10 +90,11 @@ export function countEndpoints(sources: readonly PortSource[]): number {
   return count
 }
 
-function endpointsOf(source: PortSource, nodeName: string): RecordedEndpoint[] {
+function endpointsOf(source: PortSource, nodeName: string, weights?: Weights): RecordedEndpoint[] {
   const endpoints: RecordedEndpoint[] = []
+  const ofSlice = source.record.weights ?? weights
   for (let index = 0; index < countOf(source.record); index++) {
-    endpoints.push(new RecordedEndpoint(source, index, nodeName))
+    endpoints.push(new RecordedEndpoint(source, index, nodeName, ofSlice))
   }
   return endpoints
 }
@@ -101,10 +106,12 @@ class RecordedEndpoint implements Endpoint {
   readonly isLocal: boolean
   readonly #record: SliceRecord
   readonly #index: number
+  readonly #weights: Weights | undefined
 
-  constructor({ record, port }: PortSource, index: number, nodeName: string) {
+  constructor({ record, port }: PortSource, index: number, nodeName: string, weights: Weights | undefined) {
     this.#record = record
     this.#index = index
+    this.#weights = weights
     this.address = addressAt(record, index)
     this.port = port
     this.isLocal = nodeName !== '' && record.nodeNames[index] === nodeName
@@ -132,6 +139,10 @@ class RecordedEndpoint implements Endpoint {
 
   get terminating(): boolean {
     return (this.conditions & TERMINATING) !== 0
+  }
+
+  get weight(): number {
+    return this.#weights === undefined ? DEFAULT_WEIGHT : weightOf(this.#weights, this)
   }
 
   get zoneHints(): Endpoint['zoneHints'] {

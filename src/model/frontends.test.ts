@@ -18,6 +18,7 @@ const local: Endpoint = {
   ready: true,
   serving: true,
   terminating: false,
+  weight: 1,
   zoneHints: undefined,
   nodeHints: undefined,
 }

@@ -43,7 +43,7 @@ export interface PlannedServicePort {
 export function planServicePort(input: PlanInput): PlannedServicePort {
   const { port, endpoints, node, owned, previous } = input
   const { service } = port
-  const retries = port.protocol === 'TCP' && isRetried(service.connectRetry, input.connectRetry ?? false)
+  const retries = port.protocol === 'TCP' && isRetried(service.annotations.connectRetry, input.connectRetry ?? false)
   const inside = owned.some(({ address }) => address === service.clusterIP)
   const outside = owned.length > (inside ? 1 : 0)
   const internalLocal = inside && service.internalPolicyLocal
@@ -52,7 +52,7 @@ export function planServicePort(input: PlanInput): PlannedServicePort {
   const uses = { cluster: outside || (inside && !internalLocal), local: internalLocal || externalLocal }
   const reachable = reachableEndpoints(endpoints, uses, node)
   const sifted = sift(reachable, retries ? (input.ejections ?? NO_EJECTIONS) : NO_EJECTIONS)
-  const lists = backendLists(endpoints, sifted, { weights: service.weights, previous })
+  const lists = backendLists(endpoints, sifted, previous)
   const verdicts = policyVerdicts(lists, reachable.anywhere)
   const internal = internalRoutes(internalLocal ? verdicts.local : verdicts.cluster, node)
   const external = outside ? externalRoutes(verdicts, externalLocal, node) : internal

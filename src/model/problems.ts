@@ -3,6 +3,7 @@
 // Both IP families read an object again whenever it changes, but an operator should see one line per problem.
 
 import { systemClock, type Clock } from '../lib/clock.ts'
+import type { NamespacedName } from '../kube/types.ts'
 import type { Family } from '../lib/ip.ts'
 
 /** Something about an API object that the proxy cannot honour and ignores. */
@@ -11,6 +12,8 @@ export interface Problem {
   readonly object: string
   /** What is wrong and what happens instead. */
   readonly message: string
+  /** The Service whose owner is told by an Event; absent: it is logged alone. */
+  readonly owner?: NamespacedName
 }
 
 const FAMILY_BIT = { 4: 1, 6: 2 } as const
@@ -40,7 +43,7 @@ export class ProblemLog {
   }
 
   /** All problems of the object, as one family sees it now. Those that are not in `messages` any more are over. */
-  set(object: string, family: Family, messages: readonly string[]): void {
+  set(object: string, family: Family, messages: readonly string[], owner?: NamespacedName): void {
     // Hashing a new string is expensive, and mostly the map is empty.
     const current = this.#current.size === 0 ? undefined : this.#current.get(object)
     if (current === undefined && messages.length === 0) return
@@ -51,7 +54,8 @@ export class ProblemLog {
     }
     for (const message of messages) {
       next.set(message, (next.get(message) ?? 0) | bit)
-      if (current?.has(message) !== true) this.#reportUpToRate({ object, message })
+      if (current?.has(message) !== true)
+        this.#reportUpToRate({ object, message, ...(owner === undefined ? {} : { owner }) })
     }
     if (next.size === 0) this.#current.delete(object)
     else this.#current.set(object, next)

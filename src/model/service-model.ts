@@ -35,8 +35,6 @@ export interface ServiceModelOptions {
   readonly problems: ProblemLog
   /** Feature gate AllowServiceExternalIPs. */
   readonly allowExternalIPs: boolean
-  /** Whether the mode can weigh endpoints. */
-  readonly weighs?: boolean | undefined
   /** Whether connections are retried where a service has no annotation; absent: no. */
   readonly connectRetry?: RetryScope | undefined
   /** When the program started: earlier changes of endpoints are not timed. */
@@ -111,7 +109,7 @@ export class ServiceModel {
     const before = this.#connectRetry
     this.#connectRetry = connectRetry
     for (const entry of this.#entries.values()) {
-      const asked = entry.info?.connectRetry
+      const asked = entry.info?.annotations.connectRetry
       if (isRetried(asked, before) !== isRetried(asked, connectRetry)) this.#markDirty(entry)
     }
     return true
@@ -128,15 +126,19 @@ export class ServiceModel {
     // The same string object as its slices have: it is kept once.
     const key = entry?.key ?? name
     const problems: string[] = []
-    const { allowExternalIPs, weighs } = this.#options
-    const info = parseService(service, key, { family: this.#node.family, allowExternalIPs, weighs, problems })
-    this.#options.problems.set(`Service ${key}`, this.#node.family, problems)
+    const annotationProblems: string[] = []
+    const { allowExternalIPs } = this.#options
+    const { family } = this.#node
+    const info = parseService(service, key, { family, allowExternalIPs, problems, annotationProblems })
+    this.#options.problems.set(`Service ${key}`, family, problems)
+    this.#options.problems.set(annotationsOf(`Service ${key}`), family, annotationProblems, key)
     this.#servicesTotal++
     if (entry !== undefined || info !== undefined) this.#changeService(entry ?? this.#newEntry(key), info)
   }
 
   deleteService(key: NamespacedName): void {
     this.#options.problems.set(`Service ${key}`, this.#node.family, NONE)
+    this.#options.problems.set(annotationsOf(`Service ${key}`), this.#node.family, NONE)
     this.#servicesTotal++
     const entry = this.#entries.get(key)
     if (entry !== undefined) this.#changeService(entry, undefined)
@@ -147,10 +149,12 @@ export class ServiceModel {
     const { family } = this.#node
     if (!concernsFamily(slice, family)) return this.deleteSlice(key)
     const problems: string[] = []
+    const annotationProblems: string[] = []
     const service = [slice.namespace, slice.serviceName].join('/')
     const entry = this.#entries.get(service)
-    const record = parseSlice(slice, { key, service: entry?.key ?? service }, { family, problems })
+    const record = parseSlice(slice, { key, service: entry?.key ?? service }, { family, problems, annotationProblems })
     this.#options.problems.set(`EndpointSlice ${key}`, family, problems)
+    this.#options.problems.set(annotationsOf(`EndpointSlice ${key}`), family, annotationProblems, service)
     if (record === undefined) return this.#dropSlice(key)
     this.#endpointsTotal++
     const before = this.#slices.get(key)
@@ -164,6 +168,7 @@ export class ServiceModel {
 
   deleteSlice(key: NamespacedName): void {
     this.#options.problems.set(`EndpointSlice ${key}`, this.#node.family, NONE)
+    this.#options.problems.set(annotationsOf(`EndpointSlice ${key}`), this.#node.family, NONE)
     this.#dropSlice(key)
   }
 
@@ -197,8 +202,10 @@ export class ServiceModel {
 
   /** Every endpoint of a service port, usable or not. */
   endpointsOf({ namespace, service, portName, protocol }: ServicePortView): Endpoint[] {
-    const slices = this.#entries.get(`${namespace}/${service}`)?.slices ?? NONE
-    return mergeEndpoints(portSources(slices).get(portKey(portName, protocol)) ?? NONE, this.#node.nodeName)
+    const { slices = NONE, info } = this.#entries.get(`${namespace}/${service}`) ?? {}
+    const weights = info?.annotations.weights
+    const sources = portSources(slices).get(portKey(portName, protocol)) ?? NONE
+    return mergeEndpoints(sources, this.#node.nodeName, weights)
   }
 
   /** The ports that the slices of a service have endpoints for. */
@@ -218,7 +225,7 @@ export class ServiceModel {
   /** Service ports, and whether their traffic gets its own metrics; undefined: up to the limit. */
   *trafficMetricsSettings(): Iterable<readonly [ServicePortName, boolean | undefined]> {
     for (const { info } of this.#entries.values()) {
-      for (const { name } of info?.ports ?? NONE) yield [name, info?.trafficMetrics]
+      for (const { name } of info?.ports ?? NONE) yield [name, info?.annotations.trafficMetrics]
     }
   }
 
@@ -363,6 +370,11 @@ export class ServiceModel {
     entry.noLocalInternal = now.internal
     entry.noLocalExternal = now.external
   }
+}
+
+/** The object of a problem. */
+export function annotationsOf(object: string): string {
+  return `Annotations of ${object}`
 }
 
 /** Of the service that the port belongs to. */

@@ -57,7 +57,7 @@ export function planServicePorts(input: ServicePlanInput): ServicePlan {
       continue
     }
     entries += needed
-    const endpoints = mergeEndpoints(ofPort, node.nodeName)
+    const endpoints = mergeEndpoints(ofPort, node.nodeName, info.annotations.weights)
     const claimed = claimedFrontends(port)
     const owned = claims.ownedBy(port, claimed)
     if (owned.length < claimed.length) losses.push({ name: port.name, messages: describeLosses(port, claimed, claims) })

@@ -154,19 +154,6 @@ describe('parseService()', () => {
     },
   )
 
-  test('reads weights only for modes that can weigh', () => {
-    const weighed = service({ annotations: { 'service.kube-proxy-ts.io/endpoint-weights': 'x,y,z' } })
-    const context = { family: 4, allowExternalIPs: true } as const
-    for (const [weighs, lines] of [
-      [true, 1],
-      [false, 0],
-    ] as const) {
-      const problems: string[] = []
-      parseService(weighed, 'default/web', { ...context, weighs, problems })
-      expect(problems).toHaveLength(lines)
-    }
-  })
-
   test('tells of a thousand bad values of a field in one line', () => {
     const bad = Array.from({ length: 1000 }, (_, i) => `bad ${i}`)
     const { problems } = read(

@@ -6,12 +6,9 @@ import { compareCidrs, formatCidr, parseCidr } from '../lib/ip.ts'
 import type { Cidr, Family } from '../lib/ip.ts'
 import { compareBytes, isOfFamily, parseAddress } from './address.ts'
 import type { Address } from './address.ts'
-import { CONNECT_RETRY_ANNOTATION } from './connect-retry.ts'
-import { parseOnOff } from './on-off.ts'
-import { TRAFFIC_METRICS_ANNOTATION } from './traffic-metrics.ts'
+import { readAnnotations, sameAnnotations, type ServiceAnnotations } from './annotations.ts'
 import { Summary } from './summary.ts'
 import { isLabel, isPortName, isPortNumber, isProtocol, quote } from './valid.ts'
-import { parseWeights, WEIGHTS_ANNOTATION, type Weights } from './weights.ts'
 import type { ServicePortName } from './types.ts'
 
 /** What all ports of a service share. Addresses are of the family, canonical, sorted, without duplicates. */
@@ -30,12 +27,7 @@ export interface ServiceInfo {
   readonly externalPolicyLocal: boolean
   readonly internalPolicyLocal: boolean
   readonly affinitySeconds: number | undefined
-  /** Undefined: all endpoints weigh the same. */
-  readonly weights: Weights | undefined
-  /** Whether connections are retried; undefined: as the program is configured. */
-  readonly connectRetry: boolean | undefined
-  /** Whether its traffic has its own metrics; undefined: up to the limit. */
-  readonly trafficMetrics: boolean | undefined
+  readonly annotations: ServiceAnnotations
   readonly ports: readonly ServicePortInfo[]
 }
 
@@ -54,10 +46,10 @@ export interface ParseServiceContext {
   readonly family: Family
   /** Feature gate AllowServiceExternalIPs. */
   readonly allowExternalIPs: boolean
-  /** Whether the mode can weigh endpoints; otherwise the annotation is not read. */
-  readonly weighs?: boolean | undefined
   /** Messages about what is left out. */
   readonly problems: string[]
+  /** Messages about our annotations; absent: they are among the problems. */
+  readonly annotationProblems?: string[]
 }
 
 /** Another proxy serves a service with this label, whatever its value. */
@@ -99,9 +91,7 @@ export function parseService(
     externalPolicyLocal,
     internalPolicyLocal: service.internalTrafficPolicy === 'Local',
     affinitySeconds: service.sessionAffinity === 'ClientIP' ? affinitySeconds(service, problems) : undefined,
-    weights: context.weighs === true ? parseWeights(service.annotations?.[WEIGHTS_ANNOTATION], problems) : undefined,
-    connectRetry: parseOnOff(service.annotations, CONNECT_RETRY_ANNOTATION, problems),
-    trafficMetrics: parseOnOff(service.annotations, TRAFFIC_METRICS_ANNOTATION, problems),
+    annotations: readAnnotations(service.annotations, context.annotationProblems ?? problems),
     ports: NONE,
   }
   // The two refer to each other.
@@ -130,9 +120,7 @@ export function sameService(a: ServiceInfo | undefined, b: ServiceInfo | undefin
     a.externalPolicyLocal === b.externalPolicyLocal &&
     a.internalPolicyLocal === b.internalPolicyLocal &&
     a.affinitySeconds === b.affinitySeconds &&
-    a.weights?.text === b.weights?.text &&
-    a.connectRetry === b.connectRetry &&
-    a.trafficMetrics === b.trafficMetrics &&
+    sameAnnotations(a.annotations, b.annotations) &&
     sameList(a.loadBalancerIPs, b.loadBalancerIPs, (x) => x) &&
     sameList(a.externalIPs, b.externalIPs, (x) => x) &&
     sameList(a.sourceRanges, b.sourceRanges, formatCidr) &&

@@ -14,8 +14,10 @@ import {
   asBytes,
 } from '../lib/ip.ts'
 import { compareBytes, isOfFamily } from './address.ts'
+import { readAnnotations } from './annotations.ts'
 import { Summary } from './summary.ts'
 import { isPortName, isPortNumber, isProtocol, quote } from './valid.ts'
+import type { Weights } from './weights.ts'
 
 export const READY = 1
 export const SERVING = 2
@@ -37,6 +39,8 @@ export interface SliceRecord {
   /** Undefined when no endpoint has any. */
   readonly zoneHints: readonly (readonly string[] | undefined)[] | undefined
   readonly nodeHints: readonly (readonly string[] | undefined)[] | undefined
+  /** How much its endpoints weigh; undefined: up to the Service. */
+  readonly weights: Weights | undefined
 }
 
 export function countOf({ conditions }: SliceRecord): number {
@@ -64,7 +68,12 @@ export function concernsFamily(slice: EndpointSlice, family: Family): boolean {
 export function parseSlice(
   slice: EndpointSlice,
   keys: { readonly key: NamespacedName; readonly service: NamespacedName },
-  context: { readonly family: Family; readonly problems: string[] },
+  context: {
+    readonly family: Family
+    readonly problems: string[]
+    /** Messages about our annotations; absent: they are among the problems. */
+    readonly annotationProblems?: string[]
+  },
 ): SliceRecord | undefined {
   const { family, problems } = context
   if (slice.addressType !== ADDRESS_TYPE[family]) {
@@ -86,6 +95,7 @@ export function parseSlice(
     nodeNames: endpoints.map(({ nodeName }) => nodeName ?? ''),
     zoneHints: hintsColumn(endpoints, ({ zoneHints }) => zoneHints),
     nodeHints: hintsColumn(endpoints, ({ nodeHints }) => nodeHints),
+    weights: readAnnotations(slice.annotations, context.annotationProblems ?? problems).weights,
   }
 }
 
@@ -93,6 +103,7 @@ export function parseSlice(
 export function sameRecord(a: SliceRecord, b: SliceRecord): boolean {
   return (
     a.service === b.service &&
+    a.weights?.text === b.weights?.text &&
     a.conditions === b.conditions &&
     a.addresses === b.addresses &&
     sameStrings(a.nodeNames, b.nodeNames) &&

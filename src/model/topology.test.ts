@@ -10,7 +10,7 @@ const both = { cluster: true, local: true }
 const local = { isLocal: true }
 
 function ep(name: string, wish: Partial<Endpoint> = {}): Endpoint {
-  const plain = { isLocal: false, nodeName: '', ready: true, serving: true, terminating: false }
+  const plain = { isLocal: false, nodeName: '', ready: true, serving: true, terminating: false, weight: 1 }
   return { ip: name, address: asBytes(name), port: 1, zoneHints: undefined, nodeHints: undefined, ...plain, ...wish }
 }
 
@@ -110,6 +110,7 @@ describe('reachableEndpoints()', () => {
       ready: fc.boolean(),
       serving: fc.boolean(),
       terminating: fc.boolean(),
+      weight: fc.nat(2),
       zoneHints: hints,
       nodeHints: hints,
     })

@@ -31,6 +31,8 @@ export interface Selection {
   readonly of: 'ready' | 'draining'
   /** Hints narrow Cluster policy only. */
   readonly topology: Topology
+  /** Whether those of weight 0 are left out, because others weigh more. */
+  readonly drains: boolean
 }
 
 /**
@@ -52,19 +54,27 @@ export function reachableEndpoints(
 /** How the policy chooses among these endpoints on this node. */
 export function planSelection(endpoints: readonly Endpoint[], policy: Policy, node: NodePlace): Selection {
   const topology = policy === 'Local' ? LOCAL : planTopology(endpoints, node)
-  const ready: Selection = { policy, of: 'ready', topology }
+  const ready: Selection = { policy, of: 'ready', topology, drains: false }
   const isUsed = endpoints.some((endpoint) => whyNotSelected(endpoint, ready, node) === undefined)
-  return isUsed ? ready : { ...ready, of: 'draining' }
+  const selection: Selection = isUsed ? ready : { ...ready, of: 'draining' }
+  return weighsSomething(endpoints, selection, node) ? { ...selection, drains: true } : selection
+}
+
+/** Whether some are to be left out for their weight of 0, and others remain. */
+function weighsSomething(endpoints: readonly Endpoint[], selection: Selection, node: NodePlace): boolean {
+  if (!endpoints.some(({ weight }) => weight === 0)) return false
+  return endpoints.some((endpoint) => endpoint.weight > 0 && whyNotSelected(endpoint, selection, node) === undefined)
 }
 
 /** Why the policy does not use the endpoint; undefined: it does. */
 export function whyNotSelected(
   endpoint: Endpoint,
-  { policy, of, topology }: Selection,
+  { policy, of, topology, drains }: Selection,
   node: NodePlace,
 ): string | undefined {
   if (policy === 'Local' && !endpoint.isLocal) return 'not on this node, and the policy is Local'
   if (of === 'ready' ? !endpoint.ready : !isDraining(endpoint)) return whyNotReady(endpoint)
+  if (drains && endpoint.weight === 0) return 'its weight is 0, and others weigh more'
   switch (topology.kind) {
     case 'everywhere':
       return undefined

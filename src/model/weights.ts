@@ -1,13 +1,13 @@
-// How much of a service's traffic each endpoint gets, from an annotation of the Service.
+// How much of a service's traffic each endpoint gets, from an annotation of the Service or of its EndpointSlices.
 //
-//     service.kube-proxy-ts.io/endpoint-weights: "big-node=4, 10.1.0.7=0, 10.2.0.0/16=2, *=1"
+//     service.kube-proxy-ts.io/endpoint-weights: "big-node=4, 10.1.0.7=0, 10.2.0.0/16=50%, *=1"
 //
-// An endpoint is named by its address, by a range, or by its node; the most precise name counts. 0 takes it out of
-// service: it keeps its connections and gets no new ones. Only modes that can weigh (ipvs) heed this.
+// An endpoint is named by its address, by a range, or by its node; the most precise name counts. A weight alone is that of all
+// endpoints. 100% is 1, what an endpoint weighs that nothing is said of. 0 takes an endpoint out of service: it keeps its
+// connections and gets no new ones, as long as others weigh more.
 
 import { maskBytes, parseCidr, parseIp, type Bytes, type Cidr } from '../lib/ip.ts'
-import { Summary } from './summary.ts'
-import { isObjectName, quote } from './valid.ts'
+import { isObjectName } from './valid.ts'
 
 export const WEIGHTS_ANNOTATION = 'service.kube-proxy-ts.io/endpoint-weights'
 
@@ -15,7 +15,7 @@ export const WEIGHTS_ANNOTATION = 'service.kube-proxy-ts.io/endpoint-weights'
 export const DEFAULT_WEIGHT = 1
 
 /** The largest that kube-proxy's peers accept; the kernel would take more. */
-const LARGEST_WEIGHT = 65535
+export const LARGEST_WEIGHT = 65535
 
 export interface Weights {
   /** The annotation: two tables of the same text are the same. */
@@ -27,19 +27,22 @@ export interface Weights {
   readonly others: number
 }
 
-/** Reads the annotation; undefined when there is none. Invalid parts go to `problems`. */
-export function parseWeights(text: string | undefined, problems: string[]): Weights | undefined {
-  if (text === undefined || text.trim() === '') return undefined
+/** Undefined for an empty text. `refuse` takes invalid parts, and what is allowed there. */
+export function parseWeights(text: string, refuse: (part: string, allowed: string) => void): Weights | undefined {
+  if (text.trim() === '') return undefined
   const byAddress = new Map<Bytes, number>()
   const byRange = new Map<number, Map<Bytes, number>>()
   const byNode = new Map<string, number>()
   let others = DEFAULT_WEIGHT
-  const bad = new Summary()
-  for (const part of text.split(',')) {
-    const [name = '', value = ''] = part.split('=').map((side) => side.trim())
+  for (const each of text.split(',')) {
+    const part = each.trim()
+    const [name = '', value = ''] = part.includes('=') ? part.split('=').map((side) => side.trim()) : ['*', part]
     const weight = parseWeight(value)
     if (weight === undefined) {
-      bad.add(() => `${about(part)}: must be NAME=WEIGHT, with a weight of 0 to ${LARGEST_WEIGHT}`)
+      refuse(
+        part,
+        `must be NAME=WEIGHT or WEIGHT, with a weight of 0 to ${LARGEST_WEIGHT}, or 0% to ${LARGEST_WEIGHT}%`,
+      )
       continue
     }
     const address = parseIp(name)
@@ -48,15 +51,10 @@ export function parseWeights(text: string | undefined, problems: string[]): Weig
     else if (address !== undefined) byAddress.set(address, weight)
     else if (cidr !== undefined) addRange(byRange, cidr, weight)
     else if (isObjectName(name)) byNode.set(name, weight)
-    else bad.add(() => `${about(part)}: its name must be an IP address, a CIDR, a node or *`)
+    else refuse(part, 'must name an IP address, a CIDR, a node or *')
   }
-  bad.addTo(problems)
   const narrowestFirst = new Map([...byRange].sort(([a], [b]) => b - a))
   return { text, byAddress, byRange: narrowestFirst, byNode, others }
-}
-
-function about(part: string): string {
-  return `annotation ${WEIGHTS_ANNOTATION}: ${quote(part.trim())} is ignored`
 }
 
 /** Of two weights for the same range the first counts. The families share prefixes, not networks: these differ in length. */
@@ -84,7 +82,7 @@ function weightOfRange({ byRange }: Weights, address: Bytes): number | undefined
 }
 
 function parseWeight(text: string): number | undefined {
-  if (!/^\d{1,5}$/.test(text)) return undefined
-  const weight = Number(text)
-  return weight <= LARGEST_WEIGHT ? weight : undefined
+  const [, digits, percent] = /^(\d{1,5})(%?)$/.exec(text) ?? []
+  if (digits === undefined || Number(digits) > LARGEST_WEIGHT) return undefined
+  return percent === '%' ? Number(digits) / 100 : Number(digits)
 }

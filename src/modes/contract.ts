@@ -24,8 +24,6 @@ export interface Mode extends ModeFacts {
   readonly restartFields: readonly string[]
   /** Which of the metrics that only some modes have are shown in this one, as kube-proxy does. */
   readonly metrics: readonly ModeMetric[]
-  /** Whether it can send more connections to one endpoint than to another. */
-  readonly weighs: boolean
   /**
    * Where a connection whose backend does not answer gets another one: in the kernel, there behind IPVS, which has to see that
    * it failed, or in the mode itself.

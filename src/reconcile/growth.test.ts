@@ -171,7 +171,7 @@ const rows: Row[] = [
 
 function modelOf(): ServiceModel {
   const problems = new ProblemLog(() => {})
-  return new ServiceModel({ node, problems, allowExternalIPs: true, weighs: true, startedMs: 0 })
+  return new ServiceModel({ node, problems, allowExternalIPs: true, startedMs: 0 })
 }
 
 interface Planned {

@@ -4,8 +4,8 @@ import type { StateAnswer } from '../serve/control/state.ts'
 import type { Known } from '../diagnose/explain/known.ts'
 import type { EndpointSlice, Service } from '../kube/types.ts'
 import { canonicalIp, joinHostPort } from '../lib/ip.ts'
-import { CONNECT_RETRY_ANNOTATION, isRetried, type RetryScope } from '../model/connect-retry.ts'
-import { parseOnOff } from '../model/on-off.ts'
+import { isRetried, type RetryScope } from '../model/connect-retry.ts'
+import { readAnnotations } from '../model/annotations.ts'
 import { judgeBackends, type BackendVerdict, type BackendVerdicts } from './judge-backends.ts'
 import type {
   BackendInfo,
@@ -168,7 +168,7 @@ function describeService(service: Service, context: Context): ServiceInfo {
     internalTrafficPolicy: service.internalTrafficPolicy === 'Local' ? 'Local' : 'Cluster',
     externalTrafficPolicy: service.externalTrafficPolicy === 'Local' ? 'Local' : 'Cluster',
     affinitySeconds: service.sessionAffinity === 'ClientIP' ? (service.affinityTimeoutSeconds ?? 10_800) : null,
-    connectRetry: isRetried(parseOnOff(service.annotations, CONNECT_RETRY_ANNOTATION, []), context.connectRetry),
+    connectRetry: isRetried(readAnnotations(service.annotations, []).connectRetry, context.connectRetry),
     healthCheckNodePort: service.healthCheckNodePort === 0 ? null : service.healthCheckNodePort,
     selector: context.selectors.get(`${namespace}/${name}`) ?? {},
     ports: service.ports.map((port) => describePort(service, port, { slices, context })),

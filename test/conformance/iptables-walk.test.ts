@@ -69,7 +69,7 @@ class IptablesNode implements PlannedNode {
       },
       {
         isLocalAddress: (address) => isLoopback(address) || nodeAddresses.includes(formatIp(address)),
-        random: (modulus) => choice % modulus,
+        random: (outOf) => choice % Math.ceil(outOf),
         now: () => this.clock.monotonicNow(),
         recent: this.#recent,
       },

@@ -1,6 +1,7 @@
 // The packet-flow table: what happens to a packet, written once for every mode. See packet-flow.ts for the words.
 
 import { affinityCases } from './cases/affinity.ts'
+import { balanceCases } from './cases/balance.ts'
 import { clusterIpCases } from './cases/cluster-ip.ts'
 import { endpointCases } from './cases/endpoints.ts'
 import { externalCases } from './cases/external.ts'
@@ -19,6 +20,7 @@ export const packetFlowCases: readonly PacketFlowCase[] = [
   ...endpointCases,
   ...affinityCases,
   ...pingCases,
+  ...balanceCases,
   ...settingsCases,
   ...oddCases,
 ]

@@ -12,9 +12,9 @@ export const readKeys: readonly ReadKey[] = [
   {
     key: 'service.kube-proxy-ts.io/endpoint-weights',
     what: 'annotation',
-    on: 'Service',
+    on: 'Service, EndpointSlice',
     effect:
-      'ipvs mode: how much endpoints weigh, `big-node=4, 10.1.0.7=0, 10.2.0.0/16=2, *=1`. Our own; [more](../modes/ipvs.md#schedulers-and-weights).',
+      'How much endpoints weigh, `big-node=4, 10.1.0.7=0, 10.2.0.0/16=50%, *=1`. Our own; [more](../guides/balancing.md#weights).',
   },
   {
     key: 'service.kube-proxy-ts.io/connect-retry',

@@ -88,6 +88,7 @@ export interface ServiceWish {
   ports?: readonly Partial<ApiServicePort>[]
   ingress?: readonly { ip: string; ipMode?: string }[]
   labels?: Record<string, string>
+  annotations?: Record<string, string>
   /** Any further field of the spec, under the API's own name. */
   spec?: Record<string, unknown>
 }
@@ -144,7 +145,7 @@ export function aNodePort(): number {
 
 /** A Service. Without a wish: ClusterIP, IPv4, one unnamed port, 80 to 8080 over TCP. */
 export function aService(wish: ServiceWish = {}): ApiService {
-  const { name = aName('svc'), namespace = 'default', type = 'ClusterIP', families = [4], labels } = wish
+  const { name = aName('svc'), namespace = 'default', type = 'ClusterIP', families = [4], labels, annotations } = wish
   const clusterIPs = [...(wish.clusterIPs ?? families.map(aClusterIp))]
   const ports = (wish.ports ?? [{}]).map((port): ApiServicePort => {
     const nodePort = type === 'ClusterIP' ? {} : { nodePort: aNodePort() }
@@ -154,7 +155,13 @@ export function aService(wish: ServiceWish = {}): ApiService {
   return {
     apiVersion: 'v1',
     kind: 'Service',
-    metadata: { name, namespace, uid: `uid-${namespace}-${name}`, ...(labels && { labels }) },
+    metadata: {
+      name,
+      namespace,
+      uid: `uid-${namespace}-${name}`,
+      ...(labels && { labels }),
+      ...(annotations && { annotations }),
+    },
     spec: {
       type,
       clusterIP: clusterIPs[0] ?? '',

@@ -44,7 +44,7 @@ export class IpvsNode implements Disposable {
       ...node,
     })
     const problems = new ProblemLog(() => {})
-    this.#model = new ServiceModel({ node: this.view, problems, allowExternalIPs: true, weighs: true, startedMs: 0 })
+    this.#model = new ServiceModel({ node: this.view, problems, allowExternalIPs: true, startedMs: 0 })
   }
 
   static async open(

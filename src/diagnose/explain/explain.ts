@@ -15,6 +15,7 @@ import type {
   Explanation,
 } from './explanation.ts'
 import { decideAll, type Decided, isOfService, type Known } from './known.ts'
+import { annotationsOf } from '../../model/service-model.ts'
 import { findMisses } from './misses.ts'
 import { type ResolvedQuestion, type Question, QuestionMistake, resolveQuestion } from './question.ts'
 import { walkAll, type Ways } from './walk-all.ts'
@@ -310,7 +311,12 @@ function problemsOf({ known, decided, decision }: Prepared, named: ResolvedQuest
   if (key === undefined) return []
   const lines: string[] = []
   const own = known.slices.filter(({ namespace, serviceName }) => `${namespace}/${serviceName}` === key)
-  const slices = new Set(own.map(({ namespace, name }) => `EndpointSlice ${namespace}/${name}`))
+  const slices = new Set(
+    own.flatMap(({ namespace, name }) => {
+      const slice = `EndpointSlice ${namespace}/${name}`
+      return [slice, annotationsOf(slice)]
+    }),
+  )
   for (const [object, messages] of decided.problems) {
     if (isOfService(object, key) || slices.has(object))
       lines.push(...messages.map((message) => `${object}: ${message}`))

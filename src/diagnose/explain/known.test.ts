@@ -35,6 +35,7 @@ test('decideAll() leaves out nothing of services whose connections are not tried
 
 test.each([
   ['Service default/web', true],
+  ['Annotations of Service default/web', true],
   ['Service port default/web', true],
   ['Service port default/web:http', true],
   ['Service port default/web-late', false],

@@ -6,7 +6,7 @@ import type { RetryScope } from '../../model/connect-retry.ts'
 import { FrontendIndex, type OpenLoopback } from '../../model/follow.ts'
 import { LOCALHOST } from '../../model/node-port-addresses.ts'
 import { ProblemLog } from '../../model/problems.ts'
-import { ServiceModel } from '../../model/service-model.ts'
+import { annotationsOf, ServiceModel } from '../../model/service-model.ts'
 import type { NodeView } from '../../model/types.ts'
 import type { ModeSemantics } from '../../modes/contract.ts'
 
@@ -15,7 +15,7 @@ export interface Known {
   readonly source: string
   /** False: only a dump of rules is there, and nothing is decided. */
   readonly hasObjects: boolean
-  readonly mode: { readonly name: string; readonly semantics: ModeSemantics; readonly weighs: boolean }
+  readonly mode: { readonly name: string; readonly semantics: ModeSemantics }
   readonly nodes: Readonly<Partial<Record<Family, NodeView>>>
   /** Of the node, both families, without those of services. */
   readonly machineAddresses: readonly string[]
@@ -58,9 +58,8 @@ export function decideAll(known: Known, family: Family): Decided | undefined {
   const node = known.nodes[family]
   if (node === undefined) return undefined
   const log = new ProblemLog(() => {})
-  const { allowExternalIPs, connectRetry, mode } = known
-  const { weighs } = mode
-  const model = new ServiceModel({ node, problems: log, allowExternalIPs, connectRetry, weighs, startedMs: 0 })
+  const { allowExternalIPs, connectRetry } = known
+  const model = new ServiceModel({ node, problems: log, allowExternalIPs, connectRetry, startedMs: 0 })
   model.setEjections(new Set(known.ejected.keys()), [])
   for (const service of known.services) model.setService(service)
   for (const slice of known.slices) model.setSlice(slice)
@@ -85,7 +84,8 @@ export function decideAll(known: Known, family: Family): Decided | undefined {
 /** Whether problems of this object are the service's, or those of one of its ports. */
 export function isOfService(object: string, key: NamespacedName): boolean {
   const port = `Service port ${key}`
-  return object === `Service ${key}` || object === port || object.startsWith(`${port}:`)
+  const service = `Service ${key}`
+  return object === service || object === annotationsOf(service) || object === port || object.startsWith(`${port}:`)
 }
 
 /** By rules, as the iptables mode opens them: never for IPv6, nor where nodePortAddresses leaves them out. */

@@ -23,10 +23,6 @@ export const changeKinds = kinds({
     effect: 'differs',
     when: 'From ipvs: Services with several endpoints, which the scheduler chose from.',
   },
-  weights: {
-    effect: 'loses',
-    when: 'Services with an annotation for weights, which the new mode does not heed.',
-  },
   ping: { effect: 'loses', when: 'From ipvs, without `--answer-ping`: every address of a Service answers pings.' },
   'bound-program': {
     effect: 'loses',

@@ -3,7 +3,6 @@
 import type { Service } from '../../kube/types.ts'
 import { canonicalIp, joinHostPort } from '../../lib/ip.ts'
 import { formatDuration } from '../../lib/duration.ts'
-import { WEIGHTS_ANNOTATION } from '../../model/weights.ts'
 import { keyOf, ofNode, ofServices, outerAddresses, someOf } from './change.ts'
 import type { Change } from './change-kinds.ts'
 import type { LeavingFacts } from './facts.ts'
@@ -39,18 +38,11 @@ function judgeChoice({ from, to, services }: LeavingFacts): Change[] {
   const several = severalBackends(from)
   const balanced = services.filter((service) => several.has(keyOf(service)))
   const { was, todo } = describeScheduler(scheduler)
-  const weighted = services.filter(({ annotations }) => (annotations?.[WEIGHTS_ANNOTATION] ?? '').trim() !== '')
   return [
     ...ofServices('scheduler', balanced, {
       message: `Scheduler ${scheduler}: ${was}. Mode ${to.mode.name} chooses at random`,
       todo,
     }),
-    ...(to.mode.weighs
-      ? []
-      : ofServices('weights', weighted, {
-          message: `The annotation ${WEIGHTS_ANNOTATION} has no effect: no endpoint gets more than another, and a weight of 0 takes none out`,
-          todo: 'stay in ipvs mode: --proxy-mode=ipvs',
-        })),
   ]
 }
 

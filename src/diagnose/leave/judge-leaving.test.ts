@@ -3,7 +3,6 @@ import { configurationFromFlags } from '../../cli/apply-flags.ts'
 import { parseFlags } from '../../cli/parse-flags.ts'
 import type { Service } from '../../kube/types.ts'
 import { modes } from '../../modes/all.ts'
-import { WEIGHTS_ANNOTATION } from '../../model/weights.ts'
 import { service, slice } from '../../../test/support/kube-objects.ts'
 import { type ChangeCode, changeKinds } from './change-kinds.ts'
 import type { LeftMode, MachineFacts, NewMode } from './facts.ts'
@@ -61,11 +60,6 @@ describe('from ipvs', () => {
     ['pings, answered', { flags: ['--answer-ping'] }, ['scheduler']],
     ['no Services', { services: [] }, []],
     ['one without endpoints is not balanced', { services: [service({ name: 'other' })] }, ['ping']],
-    [
-      'weights',
-      { services: [service({ annotations: { [WEIGHTS_ANNOTATION]: '*=2' } })] },
-      ['scheduler', 'weights', 'ping'],
-    ],
     ['addresses of load balancers', { services: [outer] }, [...both, 'link-addresses', 'other-ports']],
     [
       "external IPs that are the node's own",

@@ -10,6 +10,8 @@ import { parseProtocol } from './protocol.ts'
 
 export const SERVICE_NAME_LABEL = 'kubernetes.io/service-name'
 export const TRIGGER_TIME_ANNOTATION = 'endpoints.kubernetes.io/last-change-trigger-time'
+/** With these begin the keys of our own annotations. */
+const OUR_ANNOTATIONS = 'service.kube-proxy-ts.io/'
 
 export const endpointSlices: Resource<EndpointSlice> = {
   name: 'endpointslices',
@@ -34,12 +36,19 @@ function finish(meta: ObjectMeta, fields: SliceFields): Decoded<EndpointSlice> {
     ports: fields.ports,
     endpoints: fields.endpoints,
     triggerTimeMs: parseTime(meta.annotations?.[TRIGGER_TIME_ANNOTATION] ?? ''),
+    annotations: ourAnnotations(meta.annotations),
   }
   return { key: keyOf(meta), resourceVersion: meta.resourceVersion, object }
 }
 
 function keepKey(key: string): boolean {
-  return key === SERVICE_NAME_LABEL || key === TRIGGER_TIME_ANNOTATION
+  return key === SERVICE_NAME_LABEL || key === TRIGGER_TIME_ANNOTATION || key.startsWith(OUR_ANNOTATIONS)
+}
+
+function ourAnnotations(annotations: ObjectMeta['annotations']): EndpointSlice['annotations'] {
+  if (annotations === undefined) return undefined
+  const { [TRIGGER_TIME_ANNOTATION]: _, ...ours } = annotations
+  return Object.keys(ours).length === 0 ? undefined : ours
 }
 
 function sliceFromProtobuf(reader: ProtoReader, end: number): Decoded<EndpointSlice> {

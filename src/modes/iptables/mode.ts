@@ -22,7 +22,6 @@ export const iptablesMode: Mode = {
     'iptablesRules',
     'iptablesRulesWritten',
   ],
-  weighs: false,
   choosesAtRandom: true,
   retries: 'kernel',
   translates: 'by rules',

@@ -11,7 +11,6 @@ export const ipvsMode: Mode = {
   changesAreCheap: true,
   restartFields: ['ipvs'],
   metrics: ['conntrackDuration', 'conntrackDeleted'],
-  weighs: true,
   choosesAtRandom: false,
   retries: 'behind IPVS',
   translates: 'by IPVS',

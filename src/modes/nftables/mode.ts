@@ -15,7 +15,6 @@ export const nftablesMode: Mode = {
     'nftablesSyncFailures',
     'nftablesCleanupFailures',
   ],
-  weighs: false,
   choosesAtRandom: true,
   retries: 'kernel',
   translates: 'by rules',

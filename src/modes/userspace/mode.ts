@@ -8,7 +8,6 @@ export const userspaceMode: Mode = {
   changesAreCheap: true,
   restartFields: ['userspace'],
   metrics: ['conntrackDuration', 'conntrackDeleted'],
-  weighs: false,
   choosesAtRandom: false,
   retries: 'mode',
   translates: 'by relaying',

@@ -8,6 +8,7 @@ import { formatRule } from '../../../iptables/format.ts'
 import type { Fragment, OwnChain, PlacedRule } from '../../../iptables/fragment.ts'
 import type { Match, Rule, RuleText, TableName, Target } from '../../../iptables/types.ts'
 import { matchLocal, matchNotLocal } from './detector.ts'
+import { DEFAULT_WEIGHT } from '../../../model/weights.ts'
 import { CHAINS, COUNTERS, ServiceNames } from './names.ts'
 import { type IptablesSettings, opensLocalhost } from './settings.ts'
 
@@ -176,9 +177,13 @@ class FragmentPlan {
     const rules: RuleText[] = [...this.#masqueradeClusterIp(name)]
     // In the order of their texts, which is kube-proxy's: the probabilities follow from it.
     const chosen = backends
-      .map(({ ip, port }) => this.#endpoints.get(joinHostPort(ip, port))!)
+      .map(({ ip, port, weight = DEFAULT_WEIGHT }) => ({ ...this.#endpoints.get(joinHostPort(ip, port))!, weight }))
       .sort(byText)
-      .map(({ text, chain }) => ({ chain, says: this.#aboutEndpoint(`${this.#names.label} -> ${text}`) }))
+      .map(({ text, chain, weight }) => ({
+        chain,
+        weight,
+        says: this.#aboutEndpoint(`${this.#names.label} -> ${text}`),
+      }))
     const seconds = this.#affinitySeconds()
     if (seconds !== undefined) {
       const { family } = this.#node
@@ -187,9 +192,11 @@ class FragmentPlan {
         rules.push(says + formatRule({ matches, target: jumpTo(chain) }))
       }
     }
-    for (let i = 0; i < chosen.length; i++) {
-      const { chain, says } = chosen[i]!
-      rules.push(says + jumpOutOf(chosen.length - i) + chain)
+    // Each gets its part of what those before it have left.
+    let left = chosen.reduce((sum, { weight }) => sum + weight, 0)
+    for (const { chain, says, weight } of chosen) {
+      rules.push(says + jumpOutOf(left / weight) + chain)
+      left -= weight
     }
     this.#chains.push({ name, rules })
   }
@@ -282,8 +289,13 @@ const jumps: string[] = []
 
 /** The end of a rule that takes one packet in `outOf` to a chain, without the name of the chain. */
 function jumpOutOf(outOf: number): string {
+  const known = jumps[outOf]
+  if (known !== undefined) return known
   const matches: Match[] = outOf === 1 ? [] : [{ kind: 'random', outOf }]
-  return (jumps[outOf] ??= formatRule({ matches, target: jumpTo('') }))
+  const jump = formatRule({ matches, target: jumpTo('') })
+  // Of weights there may be any number.
+  if (Number.isInteger(outOf)) jumps[outOf] = jump
+  return jump
 }
 
 function jumpTo(chain: string): Target {

@@ -12,7 +12,7 @@ const nodePortAddresses = ['192.168.0.1', '192.168.1.1']
 
 function plan(wish: Partial<Service>, { scheduler = 'rr', endpoints = ['10.1.0.1', '10.1.1.1'] } = {}): string[] {
   const problems = new ProblemLog(() => {})
-  const model = new ServiceModel({ node, problems, allowExternalIPs: true, weighs: true, startedMs: 0 })
+  const model = new ServiceModel({ node, problems, allowExternalIPs: true, startedMs: 0 })
   model.setService(service(wish))
   model.setSlice(slice(endpoints))
   model.takeChanges()
@@ -53,8 +53,18 @@ describe('planServers()', () => {
   })
 
   test('heeds weights', () => {
-    const lines = plan({ annotations: { [WEIGHTS_ANNOTATION]: '10.1.0.1=7,10.1.1.1=0' } })
-    expect(lines.slice(1).map((line) => line.split(' -m ')[1])).toEqual(['-w 7', '-w 0'])
+    const lines = plan({ annotations: { [WEIGHTS_ANNOTATION]: '10.1.0.1=7,10.1.1.1=2' } })
+    expect(lines.slice(1).map((line) => line.split(' -m ')[1])).toEqual(['-w 7', '-w 2'])
+  })
+
+  test.each([
+    ['rr', 'wrr'],
+    ['lc', 'wlc'],
+    ['sed', 'sed'],
+  ])('uses for %s a scheduler that looks at weights, where there are any: %s', (scheduler, wanted) => {
+    const weighed = { annotations: { [WEIGHTS_ANNOTATION]: '10.1.0.1=7' } }
+    expect(plan(weighed, { scheduler })[0]).toBe(`-A -t ${clusterIP}:80 -s ${wanted}`)
+    expect(plan({}, { scheduler })[0]).toBe(`-A -t ${clusterIP}:80 -s ${scheduler}`)
   })
 
   test('plans servers without destinations where there are no endpoints', () => {

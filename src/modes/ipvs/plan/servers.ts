@@ -1,7 +1,7 @@
 // The virtual servers of a service port.
 
 import type { BackendList } from '../../../model/backend-list.ts'
-import type { Frontend, NodeView, ServicePortView } from '../../../model/types.ts'
+import type { Frontend, NodeView, ServicePortView, Verdict } from '../../../model/types.ts'
 import type { WantedServer } from '../../../ipvs/owners.ts'
 import { SCHEDULER_FLAGS, type Destination } from '../../../ipvs/types.ts'
 import { servedVerdict } from './frontend.ts'
@@ -21,6 +21,7 @@ export function planServers(node: NodeView, port: ServicePortView, settings: Ser
   return port.frontends.flatMap((frontend) => {
     const destinations = destinationsOf(frontend)
     const by = frontend.address === undefined ? 'nodePort' : 'address'
+    const scheduler = schedulerFor(servedVerdict(frontend), settings)
     return addressesOf(frontend, settings).map((address) => ({
       by,
       server: {
@@ -28,8 +29,8 @@ export function planServers(node: NodeView, port: ServicePortView, settings: Ser
         protocol: frontend.protocol,
         address,
         port: frontend.port,
-        scheduler: settings.scheduler,
-        schedulerFlags: flagsFor(settings.scheduler),
+        scheduler,
+        schedulerFlags: flagsFor(scheduler),
         persistenceSeconds: frontend.affinitySeconds,
       },
       destinations,
@@ -39,6 +40,13 @@ export function planServers(node: NodeView, port: ServicePortView, settings: Ser
 
 function addressesOf(frontend: Frontend, { nodePortAddresses }: ServerSettings): readonly string[] {
   return frontend.address === undefined ? nodePortAddresses : [frontend.address]
+}
+
+/** Schedulers that do not look at weights, and those that do the same with weights. */
+const WEIGHED: Readonly<Record<string, string>> = { rr: 'wrr', lc: 'wlc' }
+
+function schedulerFor(verdict: Verdict, { scheduler }: ServerSettings): string {
+  return (verdict.kind === 'to' && verdict.backends.isWeighted ? WEIGHED[scheduler] : undefined) ?? scheduler
 }
 
 /** As kube-proxy: Maglev hashing takes the client's port, too, so that one client is spread over many backends. */

@@ -7,7 +7,7 @@ import { silentLogger } from '../lib/log.ts'
 import { nextTurn } from '../lib/next-turn.ts'
 import { BackendList } from '../model/backend-list.ts'
 import type { UdpFlow } from '../model/stale-flows.ts'
-import type { Frontend, ServicePortChange, ServicePortView } from '../model/types.ts'
+import type { Frontend, FrontendAddress, ServicePortChange, ServicePortView } from '../model/types.ts'
 import { FlowCleaner, type FlowCleanerOptions } from './flow-cleaner.ts'
 import type { SyncStats } from './programmer.ts'
 import { createMetrics } from '../metrics/metrics.ts'
@@ -131,6 +131,21 @@ describe('FlowCleaner', () => {
     await finish()
     expect(tracker.asked).toEqual(['10.64.0.1:5353'])
     expect(tracker.deleted).toEqual([flow(1)])
+  })
+
+  test('deletes as many flows as a busy machine has, of as many frontends as a Service can have', async () => {
+    // Four times as many as fit into the arguments of a call in the program: a thread of this test has a larger stack.
+    const many = 600_000
+    const all: UdpFlow[] = Array(many).fill(flow(1))
+    tracker.findUdp = () => Promise.resolve(all)
+    let deleted = 0
+    tracker.delete = ({ length }) => (deleted += length)
+    const frontend: FrontendAddress = { address: '10.96.0.11', protocol: 'UDP', port: 53 }
+    const gone = Array.from({ length: many }, () => frontend)
+    follow([{ name: 'ns/dns', before: dns(1, 2), after: dns(2) }], undefined, { gone })
+    await finish()
+    expect(failures).toEqual([])
+    expect(deleted).toBe(many)
   })
 
   test('does not look when endpoints only come', async () => {

@@ -49,7 +49,7 @@ const SECOND_LOOK_MS = 1500
 /** The service ports whose flows are to be checked. */
 interface Task {
   readonly views: Map<ServicePortName, ServicePortView>
-  readonly gone: FrontendAddress[]
+  gone: readonly FrontendAddress[]
   answerers: ReadonlySet<string> | 'any'
   /** The views are those of all service ports. */
   isWhole: boolean
@@ -97,7 +97,7 @@ export class FlowCleaner {
     const task = (this.#next ??= newTask())
     task.isSecond = false
     task.answerers = union(task.answerers, answerers)
-    task.gone.push(...goneUdpFrontends(changes), ...(operations.gone ?? []))
+    task.gone = [...task.gone, ...goneUdpFrontends(changes), ...(operations.gone ?? [])]
     this.#note(task, served, all)
     if (!this.#again.isWaiting) this.#begin()
   }
@@ -187,9 +187,10 @@ export class FlowCleaner {
     for (const view of views.values()) index.add(view)
     this.#index = index
     const isStale = (flow: UdpFlow) => index.isStale(flow)
-    const found: UdpFlow[] = []
-    if (answerers === 'any' || answerers.size > FEW_ANSWERERS) found.push(...(await table.findUdp(family, isStale)))
-    else for (const answerer of answerers) found.push(...(await table.findUdp(family, isStale, answerer)))
+    const asked = answerers === 'any' || answerers.size > FEW_ANSWERERS ? [undefined] : answerers
+    const lists: (readonly UdpFlow[])[] = []
+    for (const answerer of asked) lists.push(await table.findUdp(family, isStale, answerer))
+    const found = lists.flat()
     let deleted = 0
     for (let first = 0; first < found.length; first += DELETED_IN_A_TURN) {
       if (first > 0) await nextTurn()

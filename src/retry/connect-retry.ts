@@ -194,7 +194,7 @@ export class ConnectRetry {
     const added: Bytes[] = []
     for (const { name, before } of changes) {
       if (before !== undefined) watched.index.remove(before)
-      gone.push(...(watched.frontends.get(name) ?? []))
+      for (const key of watched.frontends.get(name) ?? []) gone.push(key)
       watched.frontends.delete(name)
       watched.views.delete(name)
     }
@@ -204,7 +204,7 @@ export class ConnectRetry {
       watched.views.set(name, after)
       const frontends = planCoveredFrontends(after, watched.nodePortAddresses)
       if (frontends.length > 0) watched.frontends.set(name, frontends)
-      added.push(...frontends)
+      for (const key of frontends) added.push(key)
     }
     const stays = new Set(added)
     const known = new Set(gone)
@@ -227,7 +227,7 @@ export class ConnectRetry {
       watched.views.set(view.name, view)
       const frontends = planCoveredFrontends(view, watched.nodePortAddresses)
       if (frontends.length > 0) watched.frontends.set(view.name, frontends)
-      now.push(...frontends)
+      for (const key of frontends) now.push(key)
     }
     const wanted = new Set(now)
     this.#program(

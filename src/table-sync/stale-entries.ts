@@ -76,7 +76,8 @@ export class StaleEntries {
     const left = [...this.#pending.values()]
     if (!left.some(({ failures }) => failures > 0)) reports?.onMended()
     if (left.length === 0) return undefined
-    return Math.max(0, Math.min(...left.map(({ dueMs }) => dueMs)) - clock.monotonicNow())
+    const nextMs = left.reduce((least, { dueMs }) => Math.min(least, dueMs), Infinity)
+    return Math.max(0, nextMs - clock.monotonicNow())
   }
 
   #look(dynamicMap: DynamicMap, looks = 0): void {

@@ -151,7 +151,7 @@ export class Drains {
     const failures: unknown[] = []
     for (const server of servers) {
       try {
-        done.push(...this.#lookAt(server, (destination) => openConnections(server, destination)))
+        for (const op of this.#lookAt(server, (destination) => openConnections(server, destination))) done.push(op)
       } catch (error) {
         failures.push(error)
       }

@@ -230,6 +230,18 @@ describe('staleAnswerers()', () => {
     expect(answerers(within('10.0.0.0/8'), within('10.0.0.0/8'))).toEqual(new Set())
   })
 
+  test('may be any when a policy left some clients without endpoints, and no longer does', () => {
+    const backends = BackendList.of([{ ip: '10.1.0.1', port: 5353, isLocal: false }])
+    const served = { verdict: { kind: 'to', policy: 'Cluster', backends }, masquerade: true } as const
+    const dropped = { verdict: { kind: 'drop', reason: 'has no local endpoints' }, masquerade: false } as const
+    const pods = frontend(clusterIp, 53)
+    const cluster = view([{ ...pods, fromPods: served, fromNode: served, fromOthers: served }], [one])
+    const local = view([{ ...pods, fromPods: served, fromNode: served, fromOthers: dropped }], [one])
+    expect(answerers(local, cluster)).toBe('any')
+    expect(answerers(cluster, local)).toEqual(new Set())
+    expect(answerers(local, local)).toEqual(new Set())
+  })
+
   test('answer all flows that become stale, if none was before', () => {
     const endpoint = fc.constantFrom('10.1.0.1', '10.1.0.2', '10.1.0.3', '10.1.0.4')
     const endpoints = fc.uniqueArray(endpoint, { maxLength: 4 })

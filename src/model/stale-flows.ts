@@ -82,14 +82,26 @@ export function staleAnswerers(changes: readonly ServicePortChange[]): ReadonlyS
   for (const { before, after } of changes) {
     if (before?.protocol !== 'UDP' && after?.protocol !== 'UDP') continue
     if (before === undefined || after === undefined || !sameFrontends(before, after)) return 'any'
-    // Flows of clients that were not served before have no translation.
-    if (before.serving.length === 0 && after.serving.length > 0) return 'any'
+    if (servesMore(before, after)) return 'any'
     if (before.serving === after.serving) continue
     const serving = new Set(after.serving)
     for (const endpoint of before.serving) if (!serving.has(endpoint)) gone.add(endpoint)
   }
   return gone
 }
+
+/**
+ * Whether some clients are served that were not, perhaps for a policy alone. Their flows may have no translation: what came while
+ * rules were written could pass, and so could what another program's rules let through.
+ */
+function servesMore(before: ServicePortView, after: ServicePortView): boolean {
+  if (before.serving.length === 0 && after.serving.length > 0) return true
+  return before.frontends.some((frontend, i) =>
+    ROUTES.some((from) => frontend[from].verdict.kind !== 'to' && after.frontends[i]![from].verdict.kind === 'to'),
+  )
+}
+
+const ROUTES = ['fromPods', 'fromNode', 'fromOthers'] as const
 
 /** Also in the clients that they accept. */
 function sameFrontends(before: ServicePortView, after: ServicePortView): boolean {

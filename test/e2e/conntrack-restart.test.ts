@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { node } from '../support/addresses.ts'
 import { aService, aSlice } from '../support/builders.ts'
 import { openUdp } from '../support/netns/probe.ts'
-import { startProxy } from '../support/proxy-process.ts'
+import { startProxy, whyNotRun } from '../support/proxy-process.ts'
 import { openRig } from '../support/rig.ts'
 import type { Conversation } from '../support/netns/probe.ts'
 import type { Rig } from '../support/rig.ts'
@@ -15,11 +15,19 @@ beforeAll(async () => {
 })
 afterAll(() => rig[Symbol.asyncDispose]())
 
-const start = () => startProxy({ netns: rig.network.node, mode: 'nftables', kubeconfig: rig.cluster.kubeconfig })
+const kinds = [
+  { mode: 'nftables', family: 4 },
+  { mode: 'nftables', family: 6 },
+  { mode: 'iptables', family: 4 },
+  { mode: 'iptables', family: 6 },
+] as const
 
-test.for([4, 6] as const)(
-  'a restart forgets flows of services that were deleted meanwhile, over IPv%d',
-  async (family) => {
+test.for(kinds)(
+  'a restart in $mode mode forgets flows of services that were deleted meanwhile, over IPv$family',
+  async ({ mode, family }, { skip }) => {
+    const reason = whyNotRun(mode)
+    if (reason !== undefined) skip(reason)
+    const start = () => startProxy({ netns: rig.network.node, mode, kubeconfig: rig.cluster.kubeconfig })
     const wish = { families: [family], type: 'NodePort', ports: [{ protocol: 'UDP' }] } as const
     const [stays, goes] = [aService(wish), aService(wish)]
     const slices = [stays, goes].map((service) => aSlice(service, ['localB']))

@@ -5,7 +5,7 @@ import { MemoryIptables } from '../../../test/support/memory-iptables.ts'
 import { BackendList } from '../../model/backend-list.ts'
 import type { Family } from '../../lib/ip.ts'
 import { silentLogger } from '../../lib/log.ts'
-import type { NodeView, ServicePortChange, ServicePortView } from '../../model/types.ts'
+import type { FrontendAddress, NodeView, ServicePortChange, ServicePortView } from '../../model/types.ts'
 import { iptablesPlanner } from './plan/planner.ts'
 import type { IptablesSettings } from './plan/settings.ts'
 import { applyScript } from '../../../test/support/apply-script.ts'
@@ -115,6 +115,26 @@ describe.each(kinds)('IptablesProgrammer for IPv$family with iptables-$backend',
         await new Bench(driver).programmer.syncAll(node, to)
         expect(essence(driver.tables)).toBe(essence(await fromScratch(node, to)))
         expect(driver.texts.length).toBeLessThanOrEqual(1)
+      }),
+      runs(100),
+    )
+  })
+
+  it('says which UDP frontends were served before and are no more', async () => {
+    const idsOf = (frontends: readonly FrontendAddress[]) =>
+      frontends.map(({ address, port }) => `${address} ${port}`).sort()
+    const udp = (views: readonly ServicePortView[]) =>
+      views.flatMap(({ protocol, frontends }) => (protocol === 'UDP' ? frontends : []))
+    await fc.assert(
+      fc.asyncProperty(histories(family), histories(family), async (first, second) => {
+        const [from, to] = [present(first.at(-1)!), present(second.at(-1)!)]
+        const driver = new MemoryIptables(backend, await fromScratch(node, from))
+        const { gone } = await new Bench(driver).programmer.syncAll(node, to)
+        const stay = new Set(idsOf(udp(to)))
+        const served = udp(from).filter((frontend) =>
+          [frontend.fromPods, frontend.fromNode, frontend.fromOthers].some(({ verdict }) => verdict.kind === 'to'),
+        )
+        expect(idsOf(gone ?? [])).toEqual([...new Set(idsOf(served))].filter((id) => !stay.has(id)))
       }),
       runs(100),
     )

@@ -4,6 +4,7 @@ import type { Logger } from '../../lib/log.ts'
 import type { NodeView, ServicePortChange, ServicePortName, ServicePortView } from '../../model/types.ts'
 import { CHAINS } from './plan/names.ts'
 import { type IptablesPlanner, LARGE_CLUSTER_ENDPOINTS } from './plan/planner.ts'
+import { servedUdpFrontends } from './plan/served.ts'
 import { diffFragments, type FragmentChange } from '../../iptables/diff-fragments.ts'
 import { diffTables, presentFragments } from '../../iptables/diff-tables.ts'
 import type { Base, Fragment } from '../../iptables/fragment.ts'
@@ -15,6 +16,7 @@ import { type Backend, Script } from '../../iptables/script.ts'
 import type { TableName, Tables } from '../../iptables/types.ts'
 import type { Programmer, SyncStats } from '../../reconcile/programmer.ts'
 import { WriteLog } from '../../reconcile/write-log.ts'
+import { ServedBefore } from '../../table-sync/served-before.ts'
 
 /** The kernel's side: the iptables programs, or tables in memory. */
 export interface IptablesDriver {
@@ -112,6 +114,8 @@ export class IptablesProgrammer implements Programmer {
       const fragments = [...this.#planEach(node, views)]
       this.#finish(await this.#attemptGroups(base, fragments, stats), stats)
     }
+    for (const view of views) stats.served?.stays(view)
+    stats.gone = stats.served?.rest() ?? []
     return stats
   }
 
@@ -122,10 +126,9 @@ export class IptablesProgrammer implements Programmer {
   /** Makes the kernel agree with these fragments, whatever is there. */
   async #attempt(base: Base, fragments: Iterable<Fragment>, stats: ScriptLog): Promise<TablesState> {
     const state = new TablesState(base)
-    const script = new Script(
-      diffTables(await this.#options.driver.read(), fragments, state),
-      this.#options.driver.backend,
-    )
+    const saved = await this.#options.driver.read()
+    stats.served ??= new ServedBefore(servedUdpFrontends(saved))
+    const script = new Script(diffTables(saved, fragments, state), this.#options.driver.backend)
     try {
       await this.#restore(script, stats)
       return state
@@ -248,6 +251,8 @@ function* commandsOf(text: Iterable<string>): Generator<string> {
 
 class ScriptLog extends WriteLog {
   declare refused?: number
+  /** What the rules served before they were compared. */
+  served: ServedBefore | undefined
   readonly #written = new Map<TableName, number>()
 
   countScript({ lines, bytes, rules }: Script): void {

@@ -13,7 +13,11 @@ afterEach(() => opened.splice(0).forEach((each) => each.close()))
 
 /** An API server that runs commands, and a client of it. */
 async function start(protocols: readonly string[], serve: (socket: WebSocket, request: IncomingMessage) => void) {
-  const server = createServer((_, response) => {
+  const given = new Set<unknown>()
+  const server = createServer(({ socket }, response) => {
+    // As an API server does that refused to upgrade a connection: it gives it up.
+    if (given.has(socket)) return socket.destroy()
+    given.add(socket)
     response.writeHead(403, { 'content-type': 'application/json' })
     response.end(JSON.stringify({ kind: 'Status', code: 403, reason: 'Forbidden', message: 'pods "p" is forbidden' }))
   })
@@ -22,9 +26,10 @@ async function start(protocols: readonly string[], serve: (socket: WebSocket, re
     handleProtocols: (offered) => [...offered].find((each) => protocols.includes(each)) ?? false,
   })
   if (protocols.length > 0) {
-    server.on('upgrade', (request, socket, head) =>
-      sockets.handleUpgrade(request, socket, head, (webSocket) => serve(webSocket, request)),
-    )
+    server.on('upgrade', (request, socket, head) => {
+      if (request.headers.accept !== '*/*') return socket.end('HTTP/1.1 406 Not Acceptable\r\n\r\n')
+      sockets.handleUpgrade(request, socket, head, (webSocket) => serve(webSocket, request))
+    })
   }
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -104,6 +109,11 @@ test("the API server's refusal is told", async () => {
   ).catch((error: unknown) => error)
   expect(refused).toBeInstanceOf(ApiError)
   expect((refused as ApiError).message).toContain('pods "p" is forbidden')
+  // The next request has a connection of its own.
+  const next = await client
+    .request({ method: 'DELETE', path: '/api/v1/namespaces/ns' })
+    .catch((error: unknown) => error)
+  expect((next as Error).message).toContain('pods "p" is forbidden')
 })
 
 test('parseEnd() takes what is no Status as the reason', () => {

@@ -44,6 +44,8 @@ export async function openExec(client: UpgradingClient, options: ExecOptions): P
   const key = randomBytes(16).toString('base64')
   const { response, socket, head } = await client.upgrade({
     path: execPath(options),
+    // A command's output is of no type that could be asked for: API servers answer 406 to any.
+    accept: '*/*',
     headers: {
       Connection: 'Upgrade',
       Upgrade: 'websocket',

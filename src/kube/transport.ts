@@ -167,6 +167,8 @@ export class Transport implements UpgradingClient {
         reject(this.#connectionError(error, outgoing.reusedSocket && outgoing.method === 'GET'))
       })
       outgoing.end(body)
+      // An API server that refuses to upgrade a connection closes it: the next request must not get it. (The headers turned this on.)
+      if (request.headers?.['Upgrade'] !== undefined) outgoing.shouldKeepAlive = false
     })
   }
 

@@ -54,26 +54,32 @@ export class InterruptedError extends Error {
 }
 
 export async function runClusterTest(options: TestOptions): Promise<TestReport> {
-  const { client, keep, onProgress } = options
+  const { client, onProgress } = options
   const startMs = performance.now()
   const ended = new AbortController()
   const signal = AbortSignal.any([options.signal, ended.signal])
   let isClaimed = false
+  let report: TestReport
   try {
     const found = chooseNodes(await cluster.readNodes(client), options.nodes)
     await cluster.claimNamespace(client, signal, onProgress)
     isClaimed = true
-    return await testNodes({ ...options, signal }, found, startMs)
+    report = await testNodes({ ...options, signal }, found, startMs)
   } catch (error) {
-    throw options.signal.aborted ? new InterruptedError('interrupted', { cause: error }) : error
-  } finally {
     ended.abort()
-    if (isClaimed && keep && !options.signal.aborted) await cluster.releaseNamespace(client)
-    else if (isClaimed) {
-      onProgress('removing everything')
-      await cluster.removeNamespace(client, new AbortController().signal)
-    }
+    // What is wrong with the API server may keep it from removing as well; the reason is what was first.
+    if (isClaimed) await leave(options).catch(() => {})
+    throw options.signal.aborted ? new InterruptedError('interrupted', { cause: error }) : error
   }
+  ended.abort()
+  await leave(options)
+  return report
+}
+
+async function leave({ client, keep, signal, onProgress }: TestOptions): Promise<void> {
+  if (keep && !signal.aborted) return cluster.releaseNamespace(client)
+  onProgress('removing everything')
+  await cluster.removeNamespace(client, new AbortController().signal)
 }
 
 function chooseNodes(found: readonly cluster.FoundNode[], wanted: readonly string[]): cluster.FoundNode[] {

@@ -7,6 +7,7 @@ import { Summary } from './summary.ts'
 import { TRAFFIC_METRICS_ANNOTATION } from './traffic-metrics.ts'
 import { quote } from './valid.ts'
 import { parseWeights, WEIGHTS_ANNOTATION } from './weights.ts'
+import { WITHOUT_LOCAL_ANNOTATION, WITHOUT_LOCAL_WORDS } from './without-local.ts'
 
 interface Annotation<T> {
   readonly key: string
@@ -20,6 +21,7 @@ export type Refuse = (part: string, allowed: string) => void
 const ANNOTATIONS = {
   weights: { key: WEIGHTS_ANNOTATION, parse: parseWeights },
   connectRetry: oneOf(CONNECT_RETRY_ANNOTATION, { on: true, off: false }),
+  withoutLocal: oneOf(WITHOUT_LOCAL_ANNOTATION, WITHOUT_LOCAL_WORDS),
   trafficMetrics: oneOf(TRAFFIC_METRICS_ANNOTATION, { on: true, off: false }),
 } satisfies Record<string, Annotation<unknown>>
 

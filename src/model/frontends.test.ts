@@ -8,6 +8,7 @@ import { planServicePort, sameView } from './frontends.ts'
 import type { PlannedServicePort } from './frontends.ts'
 import { parseService } from './service-ports.ts'
 import type { Frontend, NodeView, Route, ServicePortView } from './types.ts'
+import { WITHOUT_LOCAL_ANNOTATION } from './without-local.ts'
 
 const at = (ip: string) => ({ ip, address: ipBytes(ip) })
 const local: Endpoint = {
@@ -98,6 +99,54 @@ describe('planServicePort()', () => {
       'externalIP 203.0.113.9:80 | Cluster 0.1,1.1 | masq Cluster 0.1,1.1 | Local 0.1',
       'nodePort *:30000 | Cluster 0.1,1.1 | masq Cluster 0.1,1.1 | Local 0.1',
     ])
+  })
+
+  describe('without local endpoints, where the policy is Local', () => {
+    const annotated = (words: string) => ({
+      ...everywhere,
+      externalTrafficPolicy: 'Local',
+      annotations: { [WITHOUT_LOCAL_ANNOTATION]: words },
+    })
+    const outer = (given: Given) => rows(given).slice(1)
+
+    test('drops by default', () => {
+      expect(outer({ wish: annotated('drop'), endpoints: [remote] })).toEqual([
+        'loadBalancerIP 198.51.100.2:80 | Cluster 1.1 | masq Cluster 1.1 | drop',
+        'externalIP 203.0.113.9:80 | Cluster 1.1 | masq Cluster 1.1 | drop',
+        'nodePort *:30000 | Cluster 1.1 | masq Cluster 1.1 | drop',
+      ])
+    })
+
+    test('uses others as with policy Cluster, and the health check port still says that there are none', () => {
+      const given = { wish: annotated('use-others'), endpoints: [remote] }
+      expect(outer(given)).toEqual([
+        'loadBalancerIP 198.51.100.2:80 | masq Cluster 1.1 | masq Cluster 1.1 | masq Cluster 1.1',
+        'externalIP 203.0.113.9:80 | masq Cluster 1.1 | masq Cluster 1.1 | masq Cluster 1.1',
+        'nodePort *:30000 | masq Cluster 1.1 | masq Cluster 1.1 | masq Cluster 1.1',
+      ])
+      expect(plan(given)).toMatchObject({ lacksLocal: { external: true }, view: { healthCheckNodePort: 30100 } })
+      expect(outer({ wish: annotated('use-others') })).toEqual(outer({ wish: annotated('drop') }))
+    })
+
+    test('leaves alone at addresses, not at node ports; without any endpoint for all clients', () => {
+      expect(outer({ wish: annotated('leave-alone'), endpoints: [remote] })).toEqual([
+        'loadBalancerIP 198.51.100.2:80 | Cluster 1.1 | masq Cluster 1.1 | leave',
+        'externalIP 203.0.113.9:80 | Cluster 1.1 | masq Cluster 1.1 | leave',
+        'nodePort *:30000 | Cluster 1.1 | masq Cluster 1.1 | drop',
+      ])
+      expect(outer({ wish: annotated('leave-alone'), endpoints: [] })).toEqual([
+        'loadBalancerIP 198.51.100.2:80 | leave | leave | leave',
+        'externalIP 203.0.113.9:80 | leave | leave | leave',
+        'nodePort *:30000 | reject | reject | reject',
+      ])
+    })
+
+    test('says nothing at the cluster IP, nor with policy Cluster', () => {
+      const cluster = { ...annotated('leave-alone'), externalTrafficPolicy: 'Cluster' }
+      expect(rows({ wish: cluster, endpoints: [] }).map((each) => each.split(' | ')[3])).toEqual(
+        Array(4).fill('reject'),
+      )
+    })
   })
 
   test('under external policy Local treats pods like others when it cannot tell them', () => {

@@ -47,18 +47,23 @@ export function planServicePort(input: PlanInput): PlannedServicePort {
   const inside = owned.some(({ address }) => address === service.clusterIP)
   const outside = owned.length > (inside ? 1 : 0)
   const internalLocal = inside && service.internalPolicyLocal
-  const externalLocal = outside && service.externalPolicyLocal
+  const wantsLocal = outside && service.externalPolicyLocal
   // External policy Local needs the Cluster list for its short circuits.
-  const uses = { cluster: outside || (inside && !internalLocal), local: internalLocal || externalLocal }
+  const uses = { cluster: outside || (inside && !internalLocal), local: internalLocal || wantsLocal }
   const reachable = reachableEndpoints(endpoints, uses, node)
   const sifted = sift(reachable, retries ? (input.ejections ?? NO_EJECTIONS) : NO_EJECTIONS)
   const lists = backendLists(endpoints, sifted, previous)
   const verdicts = policyVerdicts(lists, reachable.anywhere)
+  const hasNoLocal = verdicts.local.kind === 'drop'
+  const withoutLocal = service.annotations.withoutLocal
+  const externalLocal = wantsLocal && !(hasNoLocal && withoutLocal === 'use others')
   const internal = internalRoutes(internalLocal ? verdicts.local : verdicts.cluster, node)
-  const external = outside ? externalRoutes(verdicts, externalLocal, node) : internal
+  const external = outside
+    ? externalRoutes(verdicts, { isLocal: externalLocal, fallsBack: wantsLocal }, node)
+    : internal
+  const isLeft = wantsLocal && withoutLocal === 'leave alone'
   const allowedSources = outside ? allowedSourcesOf(service, node) : undefined
   const balancers = outside ? new Set(service.loadBalancerIPs) : NO_ADDRESSES
-  const hasNoLocal = verdicts.local.kind === 'drop'
   return {
     view: {
       name: port.name,
@@ -68,7 +73,9 @@ export function planServicePort(input: PlanInput): PlannedServicePort {
       protocol: port.protocol,
       frontends: owned.map((frontend): Frontend => {
         const kind = kindOf(frontend, service.clusterIP, balancers)
-        const { fromPods, fromNode, fromOthers } = kind === 'clusterIP' ? internal : external
+        const isVip = kind === 'loadBalancerIP' || kind === 'externalIP'
+        const routes = kind === 'clusterIP' ? internal : external
+        const { fromPods, fromNode, fromOthers } = isLeft && isVip ? leaveAlone(routes) : routes
         return {
           kind,
           address: frontend.address,
@@ -89,7 +96,7 @@ export function planServicePort(input: PlanInput): PlannedServicePort {
       ejected: sifted.ejected.length === 0 ? undefined : ejectedBackends(sifted.ejected, previous),
       healthCheckNodePort: service.healthCheckNodePort === 0 ? undefined : service.healthCheckNodePort,
     },
-    lacksLocal: { internal: internalLocal && hasNoLocal, external: externalLocal && hasNoLocal },
+    lacksLocal: { internal: internalLocal && hasNoLocal, external: wantsLocal && hasNoLocal },
   }
 }
 
@@ -156,6 +163,10 @@ const NO_LISTS: ServicePortView['lists'] = {}
 const NO_ADDRESSES: ReadonlySet<string> = new Set()
 const REJECT: Verdict = { kind: 'reject', reason: 'has no endpoints' }
 const DROP: Verdict = { kind: 'drop', reason: 'has no local endpoints' }
+const LEFT: Route = {
+  verdict: { kind: 'leave', reason: 'has no local endpoints, and is annotated to leave such packets alone' },
+  masquerade: false,
+}
 
 function policyVerdicts(lists: BackendLists, anywhere: boolean): PolicyVerdicts {
   if (!anywhere) return { cluster: REJECT, local: REJECT }
@@ -174,9 +185,20 @@ function internalRoutes(verdict: Verdict, node: NodeView): Routes {
   return { fromPods: routeTo(verdict, false, WHY.pod), fromNode: masqueraded, fromOthers: masqueraded }
 }
 
-function externalRoutes(verdicts: PolicyVerdicts, isLocal: boolean, node: NodeView): Routes {
+/** `fallsBack`: the policy is Local, and no endpoint is. */
+function externalRoutes(
+  verdicts: PolicyVerdicts,
+  { isLocal, fallsBack }: { readonly isLocal: boolean; readonly fallsBack: boolean },
+  node: NodeView,
+): Routes {
   if (isLocal) return externalLocalRoutes(verdicts, node)
-  return sameForAll(routeTo(verdicts.cluster, true, WHY.externalCluster))
+  return sameForAll(routeTo(verdicts.cluster, true, fallsBack ? WHY.externalFallback : WHY.externalCluster))
+}
+
+/** In place of refusing them. */
+function leaveAlone({ fromPods, fromNode, fromOthers }: Routes): Routes {
+  const left = (route: Route) => (route.verdict.kind === 'to' ? route : LEFT)
+  return { fromPods: left(fromPods), fromNode: left(fromNode), fromOthers: left(fromOthers) }
 }
 
 function externalLocalRoutes(verdicts: PolicyVerdicts, node: NodeView): Routes {
@@ -198,6 +220,8 @@ const WHY = {
   notAPod: 'at a cluster IP, what does not come from a pod is masqueraded, so that replies come back through this node',
   externalCluster:
     'externalTrafficPolicy Cluster: the endpoint may be on another node, and replies must come back through this one',
+  externalFallback:
+    'externalTrafficPolicy Local, but no endpoint is on this node, and the Service is annotated to use others: replies must come back through this node',
   externalLocal: 'externalTrafficPolicy Local keeps the source',
   shortCircuitOfPods: 'externalTrafficPolicy Local, but pods are sent to any endpoint at once, and keep their source',
   shortCircuitOfNode:

@@ -141,7 +141,7 @@ function follow({ model, node, from, to }: Packet): unknown {
   const bytes = ipBytes(source)
   if (frontend.allowedSources?.some((cidr) => cidrContains(cidr, bytes)) === false) return 'drop'
   const { verdict, masquerade } = routeFor(frontend, from, node)
-  if (verdict.kind !== 'to') return verdict.kind
+  if (verdict.kind !== 'to') return verdict.kind === 'leave' ? 'no frontend' : verdict.kind
   const backends = verdict.backends.map(({ ip, port }) => ({ ip, text: `${hostAt(ip)}:${port}` }))
   // Hairpin is not the model's; and what ends on the node itself passes no postrouting hook.
   const isHairpin = backends.every(({ ip }) => ip === source)

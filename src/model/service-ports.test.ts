@@ -4,6 +4,7 @@ import type { Service } from '../kube/types.ts'
 import { formatCidr } from '../lib/ip.ts'
 import type { Family } from '../lib/ip.ts'
 import { parseService, sameService } from './service-ports.ts'
+import { WITHOUT_LOCAL_ANNOTATION } from './without-local.ts'
 
 function read(object: Service, options: { family?: Family; allowExternalIPs?: boolean } = {}) {
   const { family = 4, allowExternalIPs = true } = options
@@ -110,6 +111,14 @@ describe('parseService()', () => {
     expect(read(service({ ...wish, healthCheckNodePort: 0 })).problems).toEqual([
       'spec.healthCheckNodePort is missing although externalTrafficPolicy is Local',
     ])
+  })
+
+  test('says so where an annotation can have no effect', () => {
+    const wish = { annotations: { [WITHOUT_LOCAL_ANNOTATION]: 'use-others' }, externalTrafficPolicy: 'Cluster' }
+    expect(read(service({ ...wish, type: 'NodePort' })).problems).toEqual([
+      `annotation ${WITHOUT_LOCAL_ANNOTATION} has no effect: spec.externalTrafficPolicy is "Cluster", it must be "Local"`,
+    ])
+    expect(read(service({ ...wish, type: 'NodePort', externalTrafficPolicy: 'Local' })).problems).toEqual([])
   })
 
   test('has affinity of three hours unless told otherwise', () => {

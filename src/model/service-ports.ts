@@ -10,6 +10,7 @@ import { readAnnotations, sameAnnotations, type ServiceAnnotations } from './ann
 import { Summary } from './summary.ts'
 import { isLabel, isPortName, isPortNumber, isProtocol, quote } from './valid.ts'
 import type { ServicePortName } from './types.ts'
+import { withoutLocalHasNoEffect } from './without-local.ts'
 
 /** What all ports of a service share. Addresses are of the family, canonical, sorted, without duplicates. */
 export interface ServiceInfo {
@@ -78,6 +79,10 @@ export function parseService(
   if (clusterIP === undefined) return undefined
 
   const externalPolicyLocal = isExternallyAccessible(service) && service.externalTrafficPolicy === 'Local'
+  const annotationProblems = context.annotationProblems ?? problems
+  const annotations = readAnnotations(service.annotations, annotationProblems)
+  if (annotations.withoutLocal !== undefined && !externalPolicyLocal)
+    annotationProblems.push(withoutLocalHasNoEffect(service.externalTrafficPolicy))
   const info: ServiceInfo & { ports: readonly ServicePortInfo[] } = {
     key,
     namespace: service.namespace,
@@ -91,7 +96,7 @@ export function parseService(
     externalPolicyLocal,
     internalPolicyLocal: service.internalTrafficPolicy === 'Local',
     affinitySeconds: service.sessionAffinity === 'ClientIP' ? affinitySeconds(service, problems) : undefined,
-    annotations: readAnnotations(service.annotations, context.annotationProblems ?? problems),
+    annotations,
     ports: NONE,
   }
   // The two refer to each other.

@@ -36,13 +36,15 @@ export type Verdict =
   | { readonly kind: 'reject'; readonly reason: 'has no endpoints' }
   /** Drop silently: the policy is Local and no endpoint is on this node, so a load balancer should try another node. */
   | { readonly kind: 'drop'; readonly reason: 'has no local endpoints' }
+  /** As drop, and the Service is annotated: what its routes lead to may have endpoints. Never at a cluster IP or a node port. */
+  | { readonly kind: 'leave'; readonly reason: 'has no local endpoints, and is annotated to leave such packets alone' }
 
 /** What happens to a connection, by where it comes from. */
 export interface Route {
   readonly verdict: Verdict
   /**
    * Whether the source becomes an address of this node. (Hairpin connections are masqueraded in any case.) False when
-   * the verdict is to reject or to drop.
+   * the verdict sends nowhere.
    */
   readonly masquerade: boolean
   /** Why the source is kept or not. Absent: nothing is sent. */

@@ -10,6 +10,7 @@ import { nodePortCases } from './cases/node-port.ts'
 import { oddCases } from './cases/odd.ts'
 import { pingCases } from './cases/ping.ts'
 import { settingsCases } from './cases/settings.ts'
+import { withoutLocalCases } from './cases/without-local.ts'
 import type { PacketFlowCase } from './packet-flow.ts'
 
 export const packetFlowCases: readonly PacketFlowCase[] = [
@@ -22,5 +23,6 @@ export const packetFlowCases: readonly PacketFlowCase[] = [
   ...pingCases,
   ...balanceCases,
   ...settingsCases,
+  ...withoutLocalCases,
   ...oddCases,
 ]

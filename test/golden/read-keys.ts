@@ -24,6 +24,13 @@ export const readKeys: readonly ReadKey[] = [
       'With `--connect-retry`: `off` takes it out; with `--connect-retry=annotated`: only those that say `on`. Their clients get another endpoint when the one they got does not answer. Without the flag it has no effect. Our own; [more](../guides/dead-pods.md).',
   },
   {
+    key: 'service.kube-proxy-ts.io/without-local-endpoints',
+    what: 'annotation',
+    on: 'Service',
+    effect:
+      'With `externalTrafficPolicy: Local`, for clients from outside where no endpoint is on this node: `drop` (the default), `use-others` (all endpoints, as with Cluster) or `leave-alone` (the packet is routed on). Our own; [more](../guides/without-local-endpoints.md).',
+  },
+  {
     key: 'service.kube-proxy-ts.io/traffic-metrics',
     what: 'annotation',
     on: 'Service',

@@ -1,6 +1,7 @@
 // Clusters and packets at random, the same for the same seed: services of all kinds with endpoints in all states, settings of
 // the node, and packets to what is there and to what is near it. Addresses are those of addresses.ts.
 
+import { WITHOUT_LOCAL_ANNOTATION } from '../../src/model/without-local.ts'
 import type { EndpointSlice, Protocol, Service, SliceEndpoint } from '../../src/kube/types.ts'
 import type { Family } from '../../src/lib/ip.ts'
 import type { Connection } from '../../src/model/follow.ts'
@@ -96,11 +97,15 @@ function aRandomService(dice: Dice, family: Family, i: number): Service {
     healthCheckNodePort: type === 'LoadBalancer' ? 31_000 + i : 0,
     ingress: type === 'LoadBalancer' ? dice.some(EXTERNAL[family]).map((ip) => ({ ip, ipMode: dice.pick(MODES) })) : [],
     labels: label,
-    annotations: undefined,
+    annotations: WITHOUT_LOCAL[i],
     createdMs: dice.below(3),
   }
 }
 
+/** By the number of the service. */
+const WITHOUT_LOCAL = [undefined, 'use-others', 'leave-alone'].map((words) =>
+  words === undefined ? undefined : { [WITHOUT_LOCAL_ANNOTATION]: words },
+)
 const RANGES4 = ['10.3.0.0/24', '10.1.0.0/16', '10.3.0.100/32']
 const RANGES6 = ['fd03::/64', 'fd01::/48', 'fd03::100/128']
 const MODES = ['VIP', 'VIP', 'Proxy']

@@ -9,7 +9,7 @@ export function objectsOf({ services, slices }: RandomCluster): ApiObject[] {
 }
 
 function serviceObject(service: Service): ApiService {
-  const { namespace, name, type, clusterIPs, labels, createdMs, ingress } = service
+  const { namespace, name, type, clusterIPs, labels, annotations, createdMs, ingress } = service
   const isIpv6 = [...clusterIPs, ...service.externalIPs, ...ingress.map(({ ip }) => ip)].some((ip) => ip.includes(':'))
   return {
     apiVersion: 'v1',
@@ -21,6 +21,7 @@ function serviceObject(service: Service): ApiService {
       // The API knows whole seconds.
       creationTimestamp: new Date((createdMs ?? 0) * 1000).toISOString(),
       ...(labels && { labels: { ...labels } }),
+      ...(annotations && { annotations: { ...annotations } }),
     },
     spec: {
       type,

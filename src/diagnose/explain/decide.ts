@@ -17,6 +17,7 @@ import { NO_EJECTIONS, siftEjected } from '../../model/ejections.ts'
 import { planSelection, type Topology, whyNotSelected } from '../../model/topology.ts'
 import type { Backend, Policy, Route } from '../../model/types.ts'
 import { decidePing } from './decide-ping.ts'
+import { WITHOUT_LOCAL_ANNOTATION } from '../../model/without-local.ts'
 import type { Decided, Known } from './known.ts'
 
 export type Outcome = 'to' | 'reject' | 'drop' | 'untouched'
@@ -103,12 +104,28 @@ function decideConnection(known: Known, decided: Decided, connection: Dialling, 
     return { ...common, outcome: 'to', because: `${because}, and a listener of the proxy relays to them`, isRelayed }
   }
   const because = `${view.name} ${verdict.reason}`
+  if (verdict.kind === 'leave') return { ...common, ...decideLeft(known, decided, connection, because) }
   if (isRelayed) return { ...common, outcome: 'untouched', because: `${because}, so the proxy does not listen there` }
   const leaves = connection.inputInterface === undefined && !decided.isOwnAddress(connection.destination)
   const isSeen = frontend.kind === 'clusterIP' || !leaves || known.mode.semantics.refusesNode
   if (isSeen) return { ...common, outcome: verdict.kind, because }
   const silence = `the ${known.mode.name} mode does not look at what the node itself sends to an external address`
   return { ...common, outcome: 'untouched', because: `${because}, but ${silence}` }
+}
+
+/** Where a mode puts addresses on a link of the node, one that another port needs is there: then nothing is routed on. */
+function decideLeft(
+  { mode }: Known,
+  { index, isOwnAddress }: Decided,
+  { destination }: Dialling,
+  because: string,
+): Pick<Decision, 'outcome' | 'because'> {
+  const isBound = [...index.all()].some(
+    ({ frontend }) => frontend.address === destination && frontend.fromOthers.verdict.kind !== 'leave',
+  )
+  if (mode.semantics.guards !== 'all addresses' || !isBound || isOwnAddress(destination))
+    return { outcome: 'untouched', because }
+  return { outcome: 'reject', because: `${because}; but ${destination} is an address of this node, for another port` }
 }
 
 function isServedOnLocalhost({ node }: Decided, { destination }: Connection): boolean {
@@ -181,12 +198,16 @@ function describePolicy(decided: Decided, { frontend, view }: Dialled, route: Ro
   const field = inside ? 'internalTrafficPolicy' : 'externalTrafficPolicy'
   const value: Policy = service?.[field] === 'Local' ? 'Local' : 'Cluster'
   const list = listOf(route, value, client, inside)
-  const why =
-    list === value
-      ? `spec.${field} is ${value}`
-      : `spec.${field} is ${value}, but a connection of ${client.kind === 'pod' ? 'a pod' : 'the node itself'} is sent to any endpoint at once`
+  const why = list === value ? `spec.${field} is ${value}` : `spec.${field} is ${value}, but ${whyNotLocal(client)}`
   const topology = planSelection(decided.model.endpointsOf(view), list, decided.node).topology
   return { field, value, list, why, topology }
+}
+
+/** Clients from outside fall back to other endpoints only where the Service asks for that. */
+function whyNotLocal({ kind }: Client): string {
+  if (kind === 'other')
+    return `no endpoint is on this node, and the annotation ${WITHOUT_LOCAL_ANNOTATION} says to use others`
+  return `a connection of ${kind === 'pod' ? 'a pod' : 'the node itself'} is sent to any endpoint at once`
 }
 
 /** A verdict that sends nowhere does not name its list: pods and the node get the Cluster list from outside addresses. */
@@ -205,8 +226,7 @@ function decideStray(
   const closedVerdict = closed?.frontend.fromOthers.verdict
   if (
     mode.semantics.refusesNodePorts === 'on every address' &&
-    closedVerdict !== undefined &&
-    closedVerdict.kind !== 'to'
+    (closedVerdict?.kind === 'reject' || closedVerdict?.kind === 'drop')
   ) {
     const because = `${closed!.view.name} ${closedVerdict.reason}, and its node port is refused even where it is not open`
     return { outcome: closedVerdict.kind, because }
@@ -214,7 +234,7 @@ function decideStray(
   for (const { view, frontend } of index.all()) {
     if (frontend.address !== destination) continue
     const isGuarded =
-      mode.semantics.guards === 'all addresses' ||
+      (mode.semantics.guards === 'all addresses' && frontend.fromOthers.verdict.kind !== 'leave') ||
       (mode.semantics.guards === 'cluster IPs' && frontend.kind === 'clusterIP')
     if (!isGuarded && frontend.kind !== 'clusterIP') continue
     const lacks = protocol === 'ICMP' ? 'does not answer pings' : `has no port ${port}/${protocol}`

@@ -50,7 +50,7 @@ export function planRefusals(
   elements: Elements,
   kind = frontend.fromOthers.verdict.kind,
 ): void {
-  if (kind === 'to') return
+  if (kind === 'to' || kind === 'leave') return
   const key = frontendKey(frontend)
   const byNodePort = frontend.kind === 'nodePort'
   elements.add(byNodePort ? schema.unservedNodePorts : schema.unservedServices, { key })

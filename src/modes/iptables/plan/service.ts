@@ -78,16 +78,25 @@ class FragmentPlan {
       if (kind === 'nodePort') this.#placeNodePort(frontend, target)
       else this.#place('nat', CHAINS.services, this.#towards(frontend, `${label} ${SAYS[kind]}`, jumpTo(target)))
     }
+    const { verdict } = frontend.fromOthers
     if (target === firewall) {
       const says = `${label} traffic not accepted by ${firewall}`
+      if (verdict.kind === 'leave') this.#placeAllowed(frontend)
       this.#place('filter', CHAINS.proxyFirewall, this.#towards(frontend, says, { kind: 'drop' }))
     }
     if (answersPing(this.#node, frontend)) this.#placePing(frontend)
-    const { verdict } = frontend.fromOthers
-    if (verdict.kind === 'to') return
+    if (verdict.kind === 'to' || verdict.kind === 'leave') return
     const chain = kind === 'clusterIP' ? CHAINS.services : CHAINS.externalServices
     const refusal: Target = verdict.kind === 'drop' ? { kind: 'drop' } : { kind: 'reject', family: this.#node.family }
     this.#place('filter', chain, this.#towards(frontend, `${label} ${verdict.reason}`, refusal))
+  }
+
+  /** Sources that may pass although nothing has translated their packets. */
+  #placeAllowed(frontend: Frontend): void {
+    const rule = this.#towards(frontend, `${this.#names.label} left alone`, { kind: 'return' })
+    for (const source of frontend.allowedSources ?? []) {
+      this.#place('filter', CHAINS.proxyFirewall, { ...rule, source: { network: formatCidr(source) } })
+    }
   }
 
   #placeNodePort(frontend: Frontend, target: string): void {

@@ -16,9 +16,12 @@ export interface ServerSettings {
 export const DEFAULT_SCHEDULER = 'rr'
 const DEFAULT_WEIGHT = 1
 
-/** One for each frontend, and one for each address of a node port. Those of frontends without backends have no destinations. */
+/**
+ * One for each frontend, and one for each address of a node port. Those of frontends without backends have no destinations. One that
+ * is left alone has none: its address is not this node's, unless another port of it is served. */
 export function planServers(node: NodeView, port: ServicePortView, settings: ServerSettings): WantedServer[] {
   return port.frontends.flatMap((frontend) => {
+    if (servedVerdict(frontend).kind === 'leave') return []
     const destinations = destinationsOf(frontend)
     const by = frontend.address === undefined ? 'nodePort' : 'address'
     const scheduler = schedulerFor(servedVerdict(frontend), settings)

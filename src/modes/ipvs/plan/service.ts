@@ -50,7 +50,7 @@ interface Target {
 
 /** The address, whose other ports are guarded, and this port of it, which is not. */
 function planAddress(schema: Schema, frontend: Frontend, { key, elements }: Target): void {
-  if (frontend.address === undefined) return
+  if (frontend.address === undefined || servedVerdict(frontend).kind === 'leave') return
   elements.add(schema.frontendIps, { key: addressField(frontend.address) })
   if (servedVerdict(frontend).kind === 'to') elements.add(schema.services, { key })
 }

@@ -22,6 +22,8 @@ interface Instruction {
   readonly value?: number
   /** The second half of a 64-bit value follows. */
   readonly isWide?: true
+  /** That half; absent: 0. */
+  readonly upper?: number
 }
 
 /** The next instruction can be jumped to. */
@@ -43,7 +45,9 @@ const ADD = 0x0f
 const AND_VALUE = 0x57
 const MODULO_32 = 0x9c
 const JUMP_EQUAL_VALUE = 0x15
+const JUMP_EQUAL = 0x1d
 const JUMP_UNEQUAL = 0x5d
+const JUMP_UNEQUAL_VALUE = 0x55
 const JUMP = 0x05
 const JUMP_EQUAL_VALUE_32 = 0x16
 const JUMP_UNEQUAL_VALUE_32 = 0x56
@@ -80,9 +84,19 @@ export function loadMap(to: Register, descriptor: number): Step {
   return { code: LOAD_WIDE_VALUE, to, from: IS_MAP, value: descriptor, isWide: true }
 }
 
+/** Sets all 64 bits. */
+export function setWide(to: Register, value: bigint): Step {
+  const [lower, upper] = [Number(BigInt.asIntN(32, value)), Number(BigInt.asIntN(32, value >> 32n))]
+  return { code: LOAD_WIDE_VALUE, to, value: lower, upper, isWide: true }
+}
+
 /** A pointer that a call returned is none. */
 export const jumpIfNull = (register: Register, target: string): Step => {
   return { code: JUMP_EQUAL_VALUE, to: register, value: 0, label: target }
+}
+
+export const jumpUnlessNull = (register: Register, target: string): Step => {
+  return { code: JUMP_UNEQUAL_VALUE, to: register, value: 0, label: target }
 }
 
 export const jump = (target: string): Step => ({ code: JUMP, label: target })
@@ -90,6 +104,11 @@ export const jump = (target: string): Step => ({ code: JUMP, label: target })
 /** Compares the lower 32 bits. */
 export const jumpIf = (register: Register, value: number, target: string): Step => {
   return { code: JUMP_EQUAL_VALUE_32, to: register, value, label: target }
+}
+
+/** Compares all 64 bits of two registers. */
+export const jumpIfSame = (one: Register, other: Register, target: string): Step => {
+  return { code: JUMP_EQUAL, to: one, from: other, label: target }
 }
 
 /** Compares all 64 bits of two registers. */
@@ -130,7 +149,7 @@ function distance(places: ReadonlyMap<string, number>, target: string, next: num
   return place - next
 }
 
-function encode({ code, to = 0, from = 0, value = 0, isWide }: Instruction, offset: number): Bytes {
+function encode({ code, to = 0, from = 0, value = 0, isWide, upper = 0 }: Instruction, offset: number): Bytes {
   const bytes = String.fromCharCode(code, to | (from << 4)) + host16(offset) + host32(value)
-  return isWide === true ? asBytes(bytes + '\0'.repeat(8)) : asBytes(bytes)
+  return isWide === true ? asBytes(bytes + '\0'.repeat(4) + host32(upper)) : asBytes(bytes)
 }

@@ -50,10 +50,14 @@ export const HELPER = {
   socketCookie: 46,
   push: 87,
   readKernel: 113,
+  netnsCookie: 122,
 } as const
 
 /** What a program at release() is given: struct bpf_sock, by offset. */
 export const SOCKET = { type: 8, protocol: 12 } as const
 
 /** What a program at connect() or getpeername() is given: struct bpf_sock_addr, by offset. Addresses and ports in network order. */
-export const SOCKET_ADDRESS = { ip4: 4, ip6: 8, port: 24, type: 32, protocol: 36 } as const
+export const SOCKET_ADDRESS = { ip4: 4, ip6: 8, port: 24, type: 32, protocol: 36, socket: 64 } as const
+
+/** What its socket is, by offset: the address that it is bound to. */
+export const BOUND = { ip4: 24, ip6: 28 } as const

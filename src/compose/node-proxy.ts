@@ -187,6 +187,8 @@ export class NodeProxy {
     this.#socketBalancing = opened.openSocketBalancing?.({
       families,
       views: (family) => this.#pipeline(family)!.views(),
+      machineAddresses: () => this.#state.machineAddresses,
+      opensLoopback: this.#mode.semantics.localhostNodePorts === 'by rules' && config.iptables.localhostNodePorts,
       metrics: this.#metrics,
       log,
     })
@@ -430,6 +432,7 @@ export class NodeProxy {
   #nodeChanged(): void {
     for (const part of this.#parts) part.setNode(this.#state.view(part.pipeline.node.family))
     this.#retry.addressesChanged()
+    this.#socketBalancing?.addressesChanged()
   }
 }
 

@@ -1,4 +1,4 @@
-// Connects the choice at connect() to the rest of the proxy. Its code is loaded only where it is configured.
+// Connects socket balancing to the rest of the proxy. Its code is loaded only where it is configured.
 
 import type { SocketBalancing } from '../connect/socket-balancing.ts'
 import { systemClock } from '../lib/clock.ts'
@@ -12,6 +12,8 @@ import { followerFailures, type FollowerFailures } from '../reconcile/follower-f
 export interface SocketBalancingSetup {
   readonly families: readonly Family[]
   readonly views: (family: Family) => Iterable<ServicePortView>
+  readonly machineAddresses: () => readonly string[]
+  readonly opensLoopback: boolean
   readonly metrics: Metrics
   readonly log: Logger
 }
@@ -20,21 +22,21 @@ export type OpenSocketBalancing = (options: SocketBalancingSetup) => SocketBalan
 
 /** Undefined where it is not configured, or where the mode in force chooses backends in a way of its own. */
 export async function loadSocketBalancing(
-  cgroup: string,
+  scope: string,
   { name, choosesAtRandom }: Mode,
   log: Logger,
 ): Promise<OpenSocketBalancing | undefined> {
-  if (cgroup === '') return undefined
+  if (scope === '') return undefined
   if (!choosesAtRandom) {
-    log.warn('Endpoints are not chosen at connect(): the mode has its own way to choose', { mode: name })
+    log.warn('Sockets do not choose endpoints: the mode has its own way to choose', { mode: name })
     return undefined
   }
   const loaded = await import('../connect/socket-balancing.ts')
-  return ({ families, views, metrics, log: to }) =>
+  return ({ families, metrics, log: to, ...rest }) =>
     new loaded.SocketBalancing({
-      cgroup,
+      ...rest,
+      scope,
       families,
-      views,
       // It logs its errors itself, each once.
       ...everyOf(
         families.map((family) =>

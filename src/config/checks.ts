@@ -24,9 +24,9 @@ export const isCidr: Check<string> = (value) =>
   parseCidr(value) === undefined ? 'must be a CIDR (e.g. 10.100.0.0/16 or fde4:8dba:82e1::/48)' : undefined
 
 export const isSocketScope: Check<string> = (value) =>
-  value === '' || value === 'pods' || value === 'all' || value.startsWith('/')
+  ['', 'pods', 'node', 'all'].includes(value) || value.startsWith('/')
     ? undefined
-    : 'must be empty, "pods", "all" or the folder of a cgroup (e.g. /sys/fs/cgroup/kubepods.slice)'
+    : 'must be empty, "pods", "node", "all" or the folder of a cgroup (e.g. /sys/fs/cgroup/kubepods.slice)'
 
 /** `IP:port`, as Go's SplitHostPort reads it. */
 export const isHostPort: Check<string> = (value) => {

@@ -210,7 +210,7 @@ export const configurationFields = {
     { omitDefault: true },
   ),
   socketBalancing: string(
-    'Let processes choose the endpoint of a cluster IP when they connect (TCP): those of "pods", "all", or those of a cgroup, by its folder. Empty: none. Not a field of kube-proxy.',
+    'Let processes choose the endpoint of a Service when they connect (TCP): those of "pods", of the "node", "all", or those of a cgroup, by its folder. Empty: none. Not a field of kube-proxy.',
     { omitDefault: true, check: isSocketScope },
   ),
   chooseAtConnect: string('The old name of socketBalancing.', {

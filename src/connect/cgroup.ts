@@ -1,11 +1,18 @@
-// Finds the cgroup whose processes choose endpoints at connect().
+// Finds the cgroup whose processes choose endpoints.
 
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** Stand for the cgroup that the kubelet makes for all pods, and for that of every process of the machine. */
+/** Stands for the cgroup that the kubelet makes for all pods. */
 const PODS = 'pods'
+/** Stand for that of every process of the machine: for those on the node's own network, and for all of them. */
+const NODE = 'node'
 const ALL = 'all'
+
+/** Whether sockets of pods choose, or only those on the node's own network. */
+export function hasPods(scope: string): boolean {
+  return scope !== NODE
+}
 
 /** Names that the kubelet gives it below the root: with and without systemd, and in a node that is a container (kind). */
 const POD_GROUPS = [
@@ -19,7 +26,7 @@ const POD_GROUPS = [
 /** The folder of the configured cgroup. Throws when there is none. */
 export function findCgroup(wanted: string): string {
   if (wanted === PODS) return findPodGroup(readCgroupRoots())
-  if (wanted === ALL) return findRoot(readCgroupRoots())
+  if (wanted === ALL || wanted === NODE) return findRoot(readCgroupRoots())
   if (!existsSync(join(wanted, 'cgroup.procs'))) throw new Error(`There is no cgroup ${wanted}`)
   return wanted
 }

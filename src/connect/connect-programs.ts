@@ -5,23 +5,46 @@ import { AttachedProgram } from '../bpf/socket-programs.ts'
 import type { Hook } from '../bpf/uapi.ts'
 import { closeAllNow } from '../lib/close-all.ts'
 import type { Family } from '../lib/ip.ts'
+import { readNetnsCookie } from '../system/netns-cookie.ts'
 import { layouts, REMEMBERED } from './layout.ts'
 import { planPrograms } from './programs.ts'
 
-/** A map of the backends of a family's cluster IPs. */
-export function createBackends(family: Family, capacity: number): HashMap {
-  const { keyLength, valueLength } = layouts[family]
-  return new HashMap({ name: `kube_backends${family}`, keyLength, valueLength, capacity, memory: 'as needed' })
+/** What the proxy writes for a family. */
+export const TABLES = ['backends', 'frontends'] as const
+export type Table = (typeof TABLES)[number]
+export type Maps = Readonly<Record<Table, HashMap>>
+
+/** Maps with room for so many elements. */
+export function createMaps(family: Family, capacity: Readonly<Record<Table, number>>): Maps {
+  const create = (table: Table) =>
+    new HashMap({
+      ...layouts[family][table],
+      name: `kube_${table}${family}`,
+      capacity: capacity[table],
+      memory: 'as needed',
+    })
+  const backends = create('backends')
+  try {
+    return { backends, frontends: create('frontends') }
+  } catch (error) {
+    backends.close()
+    throw error
+  }
 }
 
-/** The most open sockets whose choice is remembered, in 7 MB of kernel memory. Further ones dial the cluster IP and go by the rules. */
+export function closeMaps(maps: Maps): void {
+  closeAllNow(...TABLES.map((table) => () => maps[table].close()))
+}
+
+/** The most open sockets whose choice is remembered, in 7 MB of kernel memory. Further ones dial the frontend and go by the rules. */
 const MOST_SOCKETS = 1 << 16
 const COOKIE_LENGTH = 8
 
 export class ConnectPrograms {
   readonly cgroup: string
+  readonly #nodeNetns = readNetnsCookie()
   readonly #dialled: HashMap
-  readonly #maps: Map<Family, HashMap>
+  readonly #maps: Map<Family, Maps>
   readonly #attached = new Map<Hook, AttachedProgram>()
 
   /** Attaches the programs, with empty maps. */
@@ -36,7 +59,7 @@ export class ConnectPrograms {
     })
     this.#maps = new Map()
     try {
-      for (const family of families) this.#maps.set(family, createBackends(family, 1))
+      for (const family of families) this.#maps.set(family, createMaps(family, { backends: 1, frontends: 1 }))
       this.#attach()
     } catch (error) {
       this.close()
@@ -44,28 +67,30 @@ export class ConnectPrograms {
     }
   }
 
-  map(family: Family): HashMap {
+  maps(family: Family): Maps {
     return this.#maps.get(family)!
   }
 
-  /** Takes over this map for the family, and closes the former one. Closes the new map if the programs cannot use it. */
-  use(family: Family, map: HashMap): void {
-    const former = this.map(family)
-    this.#maps.set(family, map)
+  /** Takes over these maps for the family, and closes those that they replace. Closes the new ones if the programs cannot use them. */
+  use(family: Family, maps: Maps): void {
+    const former = this.maps(family)
+    const replaced = (one: Maps, other: Maps) =>
+      TABLES.filter((table) => one[table] !== other[table]).map((table) => () => one[table].close())
+    this.#maps.set(family, maps)
     try {
       this.#attach()
     } catch (error) {
       this.#maps.set(family, former)
-      map.close()
+      closeAllNow(...replaced(maps, former))
       throw error
     }
-    former.close()
+    closeAllNow(...replaced(former, maps))
   }
 
   close(): void {
     closeAllNow(
       ...Array.from(this.#attached.values(), (program) => () => program.close()),
-      ...Array.from(this.#maps.values(), (map) => () => map.close()),
+      ...Array.from(this.#maps.values(), (maps) => () => closeMaps(maps)),
       () => this.#dialled.close(),
     )
     this.#attached.clear()
@@ -73,10 +98,13 @@ export class ConnectPrograms {
   }
 
   #attach(): void {
+    const descriptors = (maps: Maps) => ({ frontends: maps.frontends.fd, backends: maps.backends.fd })
+    const maps6 = this.#maps.get(6)
     const programs = planPrograms({
-      backends4: this.map(4).fd,
-      backends6: this.#maps.get(6)?.fd,
+      maps4: descriptors(this.maps(4)),
+      maps6: maps6 && descriptors(maps6),
       dialled: this.#dialled.fd,
+      nodeNetns: this.#nodeNetns,
     })
     for (const [hook, steps] of Object.entries(programs) as [Hook, (typeof programs)[Hook] & {}][]) {
       const attached = this.#attached.get(hook)

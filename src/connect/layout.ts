@@ -1,40 +1,78 @@
-// The layout of the maps with cluster IPs and their backends. The proxy writes them, the BPF programs read them.
+// The layout of the maps with frontends and their backends. The proxy writes them, the BPF programs read them.
 //
-// There is one map for each family. A key is the address and port that a client dials, and a place. The value at place 0 is the
-// number of backends; the values at the places 1 to that number are the address and port of one backend each. Addresses and ports
-// are in network byte order, as the kernel gives them to a program; the rest is in this machine's order.
+// Each family has two maps. In the first, the key is what a client dials: address, port, protocol. A node port has the address 0.0.0.0
+// or ::, and each address of the node on which node ports are open has an element with port and protocol 0. The value
+// says for pods and for the node which list of backends they get, and how long it is; 0: the rules decide. In the second, the key is a list and a
+// place in it, from 1 on; the value is the address and port of a backend.
+//
+// Addresses and ports are in network byte order, as the kernel gives them to a program; the rest is in this machine's order.
 
 import { host16, host32 } from '../lib/endian.ts'
 import { type Bytes, type Family, asBytes, bytesOf } from '../lib/ip.ts'
 
 const ADDRESS_LENGTH: Readonly<Record<Family, number>> = { 4: 4, 6: 16 }
-const PORT_LENGTH = 2
-const PLACE_LENGTH = 2
 
-/** The most backends that a frontend can have in a map. */
-export const MOST_PLACES = 0xffff
+/** IP protocol numbers. */
+export const IPPROTO = { TCP: 6 } as const
 
-/** Where the parts of a key and of a value begin. */
+/** Where the parts of keys and values begin. */
 export const layouts = { 4: layoutOf(4), 6: layoutOf(6) } as const
 
 export type Layout = ReturnType<typeof layoutOf>
 
 function layoutOf(family: Family) {
   const port = ADDRESS_LENGTH[family]
-  const place = port + PORT_LENGTH
-  return { family, port, place, keyLength: place + PLACE_LENGTH, valueLength: place + PLACE_LENGTH }
+  const protocol = port + 2
+  return {
+    family,
+    /** In frontend keys and in backend values. */
+    port,
+    protocol,
+    frontends: { keyLength: protocol + 2, valueLength: 16 },
+    backends: { keyLength: 8, valueLength: port + 4 },
+  }
 }
 
-export function keyOf(address: Bytes, port: number, place: number): Bytes {
-  return asBytes(address + networkPort(port) + host16(place))
+/** Where a frontend's value has what. */
+export const CHOICE = { podsList: 0, podsCount: 4, nodeList: 8, nodeCount: 12 } as const
+
+/** A list in the kernel, and how many places it has. */
+export interface ListRange {
+  readonly list: number
+  readonly count: number
+}
+
+export const NO_LIST: ListRange = { list: 0, count: 0 }
+
+/** `address` undefined: a node port. */
+export function frontendKey(
+  family: Family,
+  { address, port, protocol }: { address: Bytes | undefined; port: number; protocol: number },
+): Bytes {
+  const dialled = address ?? asBytes('\0'.repeat(ADDRESS_LENGTH[family]))
+  return asBytes(dialled + networkPort(port) + host16(protocol))
+}
+
+export function choiceValue(pods: ListRange, node: ListRange): Bytes {
+  return asBytes(host32(pods.list) + host32(pods.count) + host32(node.list) + host32(node.count))
+}
+
+/** An address of the node on which node ports are open. */
+export function nodeAddressKey(address: Bytes): Bytes {
+  return asBytes(address + '\0'.repeat(4))
+}
+
+/** At a loopback address, only for the node itself: pods have one of their own. */
+export function nodeAddressValue(isLoopback: boolean): Bytes {
+  return choiceValue({ list: isLoopback ? 1 : 0, count: 0 }, NO_LIST)
+}
+
+export function backendKey(list: number, place: number): Bytes {
+  return asBytes(host32(list) + host32(place))
 }
 
 export function backendValue(address: Bytes, port: number): Bytes {
-  return asBytes(address + networkPort(port) + '\0'.repeat(PLACE_LENGTH))
-}
-
-export function countValue(family: Family, count: number): Bytes {
-  return asBytes(host32(count) + '\0'.repeat(layouts[family].valueLength - 4))
+  return asBytes(address + networkPort(port) + '\0\0')
 }
 
 function networkPort(port: number): Bytes {

@@ -1,51 +1,81 @@
+import { Buffer } from 'node:buffer'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { type Bytes, type Family, asBytes } from '../lib/ip.ts'
 import type { Frontend, Route, ServicePortView } from '../model/types.ts'
 import { arbitraryView } from '../../test/support/arbitrary-views.ts'
 import { aClusterIpView } from '../../test/support/cluster-ip-view.ts'
-import { countValue, keyOf, layouts } from './layout.ts'
-import { chosenFrontends, ConnectPlan, type MapChange } from './plan.ts'
+import { backendKey, CHOICE, choiceValue, frontendKey, IPPROTO, type ListRange } from './layout.ts'
+import { chosenFrontends, ConnectPlan, type Elements, type MapChange } from './plan.ts'
 
 const FAMILY: Family = 4
+const EVERYONE = { pods: true, node: true }
 const aView = (hosts: readonly string[]) => aClusterIpView('10.96.0.1', hosts)
 
-function apply(map: Map<Bytes, Bytes>, { put, deleted }: MapChange): void {
-  for (const [key, value] of put) {
-    map.set(key, value)
-    expectWhole(map)
-  }
-  for (const key of deleted) map.delete(key)
-  expectWhole(map)
-}
+/** Both maps, whose keys differ in length. */
+class Kernel {
+  readonly frontends = new Map<Bytes, Bytes>()
+  readonly backends = new Map<Bytes, Bytes>()
 
-/** Whoever looks, at any moment, finds a backend at each place that may be chosen. */
-function expectWhole(map: ReadonlyMap<Bytes, Bytes>): void {
-  for (const [key, value] of map) {
-    const frontend = key.slice(0, layouts[FAMILY].place)
-    if (key !== frontend + '\0\0') continue
-    const count = Buffer.from(value, 'latin1').readUInt32LE()
-    for (let place = 1; place <= count; place++) {
-      expect(
-        map.has(asBytes(frontend + String.fromCharCode(place & 0xff, place >> 8))),
-        `place ${place} of ${count}`,
-      ).toBe(true)
+  apply({ frontends, backends }: MapChange): void {
+    this.#put(this.backends, backends.put)
+    this.#put(this.frontends, frontends.put)
+    this.#delete(this.frontends, frontends.deleted)
+    this.#delete(this.backends, backends.deleted)
+  }
+
+  /** What each frontend leads to, whatever the places and the numbers of lists. */
+  meaning(): Record<string, readonly string[][]> {
+    const entries = [...this.frontends].map(([key, value]) => [
+      hex(key),
+      rangesOf(value).map((each) => this.#list(each)),
+    ])
+    return Object.fromEntries(entries) as Record<string, readonly string[][]>
+  }
+
+  #list({ list, count }: ListRange): string[] {
+    return Array.from({ length: count }, (_, i) =>
+      hex(this.backends.get(backendKey(list, i + 1)) ?? asBytes('none')),
+    ).sort()
+  }
+
+  #put(map: Map<Bytes, Bytes>, elements: Elements['put']): void {
+    for (const [key, value] of elements) {
+      map.set(key, value)
+      this.#expectWhole()
+    }
+  }
+
+  #delete(map: Map<Bytes, Bytes>, keys: readonly Bytes[]): void {
+    for (const key of keys) {
+      map.delete(key)
+      this.#expectWhole()
+    }
+  }
+
+  /** Whoever looks, at any moment, finds a backend at each place that may be chosen. */
+  #expectWhole(): void {
+    for (const value of this.frontends.values()) {
+      for (const { list, count } of rangesOf(value)) {
+        for (let place = 1; place <= count; place++) {
+          if (!this.backends.has(backendKey(list, place))) expect.fail(`place ${place} of ${count} of list ${list}`)
+        }
+      }
     }
   }
 }
 
-/** What each frontend leads to, whatever the places. */
-function meaning(map: ReadonlyMap<Bytes, Bytes>): Record<string, string[]> {
-  const found: Record<string, string[]> = {}
-  for (const [key, value] of map) {
-    const name = Buffer.from(key.slice(0, layouts[FAMILY].place), 'latin1').toString('hex')
-    const isCount = key.endsWith('\0\0')
-    const list = (found[name] ??= [])
-    list.push((isCount ? 'count ' : '') + Buffer.from(value, 'latin1').toString('hex'))
-  }
-  for (const list of Object.values(found)) list.sort()
-  return found
+const hex = (bytes: Bytes) => Buffer.from(bytes, 'latin1').toString('hex')
+
+function rangesOf(value: Bytes): ListRange[] {
+  const word = (at: number) => Buffer.from(value, 'latin1').readUInt32LE(at)
+  return [
+    { list: word(CHOICE.podsList), count: word(CHOICE.podsCount) },
+    { list: word(CHOICE.nodeList), count: word(CHOICE.nodeCount) },
+  ]
 }
+
+const key = frontendKey(FAMILY, { address: asBytes('\x0a\x60\0\x01'), port: 80, protocol: IPPROTO.TCP })
 
 const views = (index: number) => fc.option(arbitraryView(FAMILY, index), { nil: undefined })
 
@@ -54,21 +84,22 @@ describe('ConnectPlan', () => {
     const states = fc.array(fc.tuple(views(0), views(1), views(2)), { minLength: 1, maxLength: 8 })
     fc.assert(
       fc.property(states, (steps) => {
-        const map = new Map<Bytes, Bytes>()
-        const plan = new ConnectPlan(FAMILY)
+        const kernel = new Kernel()
+        const plan = new ConnectPlan(FAMILY, EVERYONE)
         let before: readonly (ServicePortView | undefined)[] = []
         for (const after of steps) {
           const changes = after.flatMap((view, i) =>
             view === before[i] ? [] : [{ name: `${i}`, before: before[i], after: view }],
           )
-          apply(map, plan.plan(changes))
+          kernel.apply(plan.plan(changes))
           before = after
         }
-        const fresh = new Map<Bytes, Bytes>()
-        const other = new ConnectPlan(FAMILY)
+        const fresh = new Kernel()
+        const other = new ConnectPlan(FAMILY, EVERYONE)
         const present = before.filter((view) => view !== undefined)
-        apply(fresh, other.plan(present.map((after) => ({ name: after.name, before: undefined, after }))))
-        expect(meaning(map)).toEqual(meaning(fresh))
+        fresh.apply(other.plan(present.map((after) => ({ name: after.name, before: undefined, after }))))
+        expect(kernel.meaning()).toEqual(fresh.meaning())
+        expect(kernel.backends.size).toBe(fresh.backends.size)
         expect(plan.frontends).toBe(other.frontends)
       }),
     )
@@ -77,36 +108,41 @@ describe('ConnectPlan', () => {
   it('writes as little for one endpoint of many as of a few', () => {
     const hosts = Array.from({ length: 500 }, (_, i) => `10.1.${i >> 8}.${i & 0xff}`)
     const [before, after] = [aView(hosts), aView(hosts.filter((_, i) => i !== 7))]
-    const plan = new ConnectPlan(FAMILY)
+    const plan = new ConnectPlan(FAMILY, EVERYONE)
     plan.plan([{ name: 'a', before: undefined, after: before }])
-    const { put, deleted } = plan.plan([{ name: 'a', before, after }])
+    const { backends, frontends } = plan.plan([{ name: 'a', before, after }])
     // The last backend at another place, and the number.
-    expect(put.map(([key]) => key)).toEqual([
-      keyOf(asBytes('\x0a\x60\0\x01'), 80, 8),
-      keyOf(asBytes('\x0a\x60\0\x01'), 80, 0),
-    ])
-    expect(put[1]![1]).toBe(countValue(FAMILY, 499))
-    expect(deleted).toEqual([keyOf(asBytes('\x0a\x60\0\x01'), 80, 500)])
+    expect(backends.put.map(([key]) => key)).toEqual([backendKey(1, 8)])
+    expect(backends.deleted).toEqual([backendKey(1, 500)])
+    const range = { list: 1, count: 499 }
+    expect(frontends).toEqual({ put: [[key, choiceValue(range, range)]], deleted: [] })
   })
 
   it('lets an address pass from one service to another', () => {
     const [one, other] = [aView(['10.1.0.1', '10.1.0.2', '10.1.0.3']), aView(['10.1.0.9'])]
-    const map = new Map<Bytes, Bytes>()
-    const plan = new ConnectPlan(FAMILY)
-    apply(map, plan.plan([{ name: 'a', before: undefined, after: one }]))
     const gone = { name: 'a', before: one, after: undefined }
     const came = { name: 'b', before: undefined, after: other }
     for (const changes of [
       [came, gone],
       [gone, came],
     ]) {
-      const copy = new Map(map)
-      const next = new ConnectPlan(FAMILY)
-      next.plan([{ name: 'a', before: undefined, after: one }])
-      apply(copy, next.plan(changes))
-      expect(copy.size).toBe(2)
-      expect(copy.get(keyOf(asBytes('\x0a\x60\0\x01'), 80, 1))?.slice(0, 4)).toBe('\x0a\x01\0\x09')
+      const kernel = new Kernel()
+      const plan = new ConnectPlan(FAMILY, EVERYONE)
+      kernel.apply(plan.plan([{ name: 'a', before: undefined, after: one }]))
+      kernel.apply(plan.plan(changes))
+      expect(kernel.meaning()).toEqual({ [hex(key)]: [['0a0100091f900000'], ['0a0100091f900000']] })
+      expect(kernel.backends.size).toBe(1)
     }
+  })
+
+  it('has the addresses of the node on which node ports are open', () => {
+    const plan = new ConnectPlan(FAMILY, EVERYONE)
+    expect(
+      plan.planNodeAddresses(['10.0.0.1', '127.0.0.1']).put.map(([key, value]) => hex(key) + hex(value)[1]),
+    ).toEqual(['0a000001000000000', '7f000001000000001'])
+    const { put, deleted } = plan.planNodeAddresses(['10.0.0.2', '127.0.0.1'])
+    expect(put.map(([key]) => hex(key))).toEqual(['0a00000200000000'])
+    expect(deleted.map(hex)).toEqual(['0a00000100000000'])
   })
 })
 
@@ -120,10 +156,28 @@ describe('chosenFrontends()', () => {
   const masqueraded: Route = { ...first.fromPods, masquerade: true }
   const rejected: Route = { verdict: { kind: 'reject', reason: 'has no endpoints' }, masquerade: false }
 
+  const chosen = (view: ServicePortView, choosers = EVERYONE) =>
+    chosenFrontends(FAMILY, view, choosers).map(({ forPods, forNode }) => [forPods, forNode])
+
   it('takes a cluster IP', () => {
-    expect(chosenFrontends(plain)).toHaveLength(1)
+    expect(chosen(plain)).toEqual([['Cluster', 'Cluster']])
     // The node's own connections are masqueraded to an address that they have anyway.
-    expect(chosenFrontends(withFrontend({ fromNode: masqueraded }))).toHaveLength(1)
+    expect(chosen(withFrontend({ fromNode: masqueraded }))).toEqual([['Cluster', 'Cluster']])
+    expect(chosen(plain, { pods: false, node: true })).toEqual([[undefined, 'Cluster']])
+  })
+
+  it.each<[string, Partial<Frontend>]>([
+    ['an external IP', { kind: 'externalIP', fromPods: masqueraded, fromNode: masqueraded }],
+    ['a load-balancer IP', { kind: 'loadBalancerIP', fromPods: masqueraded, fromNode: masqueraded }],
+    ['a node port', { kind: 'nodePort', address: undefined, fromPods: masqueraded, fromNode: masqueraded }],
+  ])('takes %s', (_, change) => {
+    expect(chosen(withFrontend(change))).toEqual([['Cluster', 'Cluster']])
+  })
+
+  it('knows that pods and the node may get different lists, or none', () => {
+    const dropped: Route = { verdict: { kind: 'drop', reason: 'has no local endpoints' }, masquerade: false }
+    expect(chosen(withFrontend({ fromPods: dropped }))).toEqual([[undefined, 'Cluster']])
+    expect(chosen(withFrontend({ fromPods: masqueraded }))).toEqual([[undefined, 'Cluster']])
   })
 
   it.each<[string, ServicePortView]>([
@@ -131,14 +185,11 @@ describe('chosenFrontends()', () => {
     ['retries', { ...plain, connectRetry: true }],
     ['affinity', withFrontend({ affinitySeconds: 60 })],
     ['source ranges', withFrontend({ allowedSources: [] })],
-    ['an external IP', withFrontend({ kind: 'externalIP' })],
-    ['a node port', withFrontend({ kind: 'nodePort', address: undefined })],
-    ['masquerading of all', withFrontend({ fromPods: masqueraded })],
     ['an endpoint that is loopback', aView(['10.1.0.1', '127.0.0.1'])],
     ['a link-local endpoint', aView(['169.254.169.254'])],
     ['an endpoint that is multicast', aView(['224.0.0.1'])],
     ['no endpoints', withFrontend({ fromPods: rejected, fromNode: rejected })],
   ])('leaves %s to the rules', (_, view) => {
-    expect(chosenFrontends(view)).toEqual([])
+    expect(chosen(view)).toEqual([])
   })
 })

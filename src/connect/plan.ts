@@ -1,42 +1,67 @@
-// Which cluster IPs connect() can choose a backend for, and their elements in the map.
+// For which frontends a socket can choose a backend, and their elements in the maps.
 
 import { type Bytes, type Family, ipBytes } from '../lib/ip.ts'
 import { isLinkLocal, isLoopback, isUnspecified } from '../lib/ip.ts'
 import type { BackendList } from '../model/backend-list.ts'
-import { inOrder, Places } from '../table-sync/places.ts'
-import type { Frontend, ServicePortChange, ServicePortView } from '../model/types.ts'
-import { backendValue, countValue, keyOf, MOST_PLACES } from './layout.ts'
+import { Places } from '../table-sync/places.ts'
+import type { Frontend, Policy, Route, ServicePortChange, ServicePortName, ServicePortView } from '../model/types.ts'
+import * as layout from './layout.ts'
 
-/** A cluster IP and port for which connect() chooses. */
-export interface ChosenFrontend {
-  readonly address: Bytes
-  readonly port: number
-  readonly backends: BackendList
+/** Whose sockets choose: those of pods, or of the node itself and of pods on its network. */
+export interface Choosers {
+  readonly pods: boolean
+  readonly node: boolean
 }
 
-/** Elements of the map. In this order, a program that looks meanwhile finds a backend, or nothing and leaves it to the rules. */
-export interface MapChange {
+/** A frontend, and where its clients are sent; absent: the rules decide. */
+export interface ChosenFrontend {
+  readonly key: Bytes
+  readonly forPods: Policy | undefined
+  readonly forNode: Policy | undefined
+}
+
+/** Elements of one map. */
+export interface Elements {
   readonly put: (readonly [key: Bytes, value: Bytes])[]
   readonly deleted: Bytes[]
 }
 
 /**
- * The frontends for which the rules would only replace the dialled address by that of a backend. Not those with session affinity:
- * it needs the client's address, and a socket gets one later. Not those that masquerade pods. And not those with connect retry:
- * each attempt must be free to go to another backend.
+ * In this order, a program that looks meanwhile finds a backend, or nothing and leaves it to the rules: backends are put, then frontends are put
+ * and deleted, then backends deleted.
  */
-export function chosenFrontends({ protocol, connectRetry, frontends }: ServicePortView): ChosenFrontend[] {
-  if (protocol !== 'TCP' || connectRetry === true) return []
-  return frontends.flatMap((frontend) => chosenFrontend(frontend) ?? [])
+export interface MapChange {
+  readonly backends: Elements
+  readonly frontends: Elements
 }
 
-function chosenFrontend({ kind, address, port, fromPods, fromNode, ...rest }: Frontend): ChosenFrontend | undefined {
-  if (kind !== 'clusterIP' || address === undefined) return undefined
-  if (rest.affinitySeconds !== undefined || rest.allowedSources !== undefined || fromPods.masquerade) return undefined
-  const [forPods, forNode] = [fromPods.verdict, fromNode.verdict]
-  if (forPods.kind !== 'to' || forNode.kind !== 'to' || forPods.backends !== forNode.backends) return undefined
-  if (inOrder(forPods.backends).length > MOST_PLACES || hasOwnAddress(forPods.backends)) return undefined
-  return { address: ipBytes(address), port, backends: forPods.backends }
+/**
+ * The frontends for which the rules would do nothing but lead to a backend. Not those with session affinity: it needs the client's
+ * address, and a socket gets one later. Not those that only some sources may use, for the same reason. And not those with connect retry: each
+ * attempt must be free to go to another backend.
+ */
+export function chosenFrontends(family: Family, view: ServicePortView, choosers: Choosers): ChosenFrontend[] {
+  const { protocol, connectRetry, frontends } = view
+  if (protocol !== 'TCP' || connectRetry === true) return []
+  return frontends.flatMap((frontend) => {
+    const { address, port, affinitySeconds, allowedSources } = frontend
+    if (affinitySeconds !== undefined || allowedSources !== undefined) return []
+    const forPods = choosers.pods && !isMasqueraded(frontend) ? policyOf(frontend.fromPods) : undefined
+    const forNode = choosers.node ? policyOf(frontend.fromNode) : undefined
+    if (forPods === undefined && forNode === undefined) return []
+    const dialled = address === undefined ? undefined : ipBytes(address)
+    const key = layout.frontendKey(family, { address: dialled, port, protocol: layout.IPPROTO[protocol] })
+    return [{ key, forPods, forNode }]
+  })
+}
+
+/** At external addresses, rules masquerade pods only so that replies come back through this node. Here they come back without. */
+function isMasqueraded({ kind, fromPods }: Frontend): boolean {
+  return kind === 'clusterIP' && fromPods.masquerade
+}
+
+function policyOf({ verdict }: Route): Policy | undefined {
+  return verdict.kind === 'to' && !hasOwnAddress(verdict.backends) ? verdict.policy : undefined
 }
 
 /**
@@ -57,72 +82,120 @@ function isMulticast(address: Bytes): boolean {
   return address.length === 4 ? first >= 224 : first === 0xff
 }
 
-/** Plans the changes of one family's map. */
+/** What a service port has in the maps. */
+interface Chosen {
+  /** The values of its frontends, by key. */
+  readonly frontends: ReadonlyMap<Bytes, Bytes>
+  /** The lists that they lead to, in the order of their places, by number. */
+  readonly lists: ReadonlyMap<number, BackendList>
+}
+
+const NOTHING: Chosen = { frontends: new Map(), lists: new Map() }
+const POLICIES = ['Cluster', 'Local'] as const
+
+/** Plans the changes of one family's maps. */
 export class ConnectPlan {
   readonly #family: Family
+  readonly #choosers: Choosers
   readonly #places = new Places()
+  /** The number of the first of a service port's lists. None is used again. */
+  readonly #numbers = new Map<ServicePortName, number>()
+  #nextNumber = 1
   #frontends = 0
+  #nodeAddresses: ReadonlyMap<Bytes, Bytes> = new Map()
 
-  constructor(family: Family) {
+  constructor(family: Family, choosers: Choosers) {
     this.#family = family
+    this.#choosers = choosers
   }
 
-  /** How many cluster IPs and ports have an entry. */
+  /** How many frontends have an entry. */
   get frontends(): number {
     return this.#frontends
   }
 
   plan(changes: readonly ServicePortChange[]): MapChange {
-    const backends: MapChange['put'] = []
-    const counts: MapChange['put'] = []
+    const backends: Elements = { put: [], deleted: [] }
     const deleted = new Set<Bytes>()
-    const steps = changes.map(({ before, after }) => {
+    const put = new Map<Bytes, Bytes>()
+    const steps = changes.map(({ name, before, after }) => {
+      const former = before === undefined ? NOTHING : this.#chosen(name, before)
       if (before !== undefined && after !== undefined) this.#places.keep(before, after)
-      return { before: frontendsByKey(before), after: frontendsByKey(after) }
+      const next = after === undefined ? NOTHING : this.#chosen(name, after)
+      if (next.frontends.size === 0) this.#numbers.delete(name)
+      return { former, next }
     })
-    for (const { before, after } of steps) {
-      for (const [key, frontend] of before) this.#planDeleted(frontend, after.get(key), deleted)
-      this.#frontends += after.size - before.size
+    for (const { former, next } of steps) {
+      planBackends(former.lists, next.lists, backends)
+      for (const key of former.frontends.keys()) if (!next.frontends.has(key)) deleted.add(key)
+      this.#frontends += next.frontends.size - former.frontends.size
     }
     // Deletions come first: an address may pass from one service to another.
-    for (const { before, after } of steps) {
-      for (const [key, frontend] of after) {
-        deleted.delete(key)
-        this.#planPut(frontend, before.get(key), { backends, counts, deleted })
+    for (const { former, next } of steps) {
+      for (const [key, value] of next.frontends) {
+        if (deleted.delete(key) || former.frontends.get(key) !== value) put.set(key, value)
       }
     }
-    return { put: [...backends, ...counts], deleted: [...deleted] }
+    return { backends, frontends: { put: [...put], deleted: [...deleted] } }
   }
 
-  #planDeleted(
-    { address, port, backends }: ChosenFrontend,
-    after: ChosenFrontend | undefined,
-    deleted: Set<Bytes>,
-  ): void {
-    if (after === undefined) deleted.add(keyOf(address, port, 0))
-    const places = (list: BackendList | undefined) => (list === undefined ? 0 : this.#places.of(list).length)
-    for (let i = places(after?.backends); i < places(backends); i++) deleted.add(keyOf(address, port, i + 1))
-  }
-
-  #planPut(
-    { address, port, backends: list }: ChosenFrontend,
-    before: ChosenFrontend | undefined,
-    { backends, counts, deleted }: Record<'backends' | 'counts', MapChange['put']> & { deleted: Set<Bytes> },
-  ): void {
-    const placed = this.#places.of(list)
-    const former = before && this.#places.of(before.backends)
-    for (const i of placed.placesUnlike(former)) {
-      const key = keyOf(address, port, i + 1)
-      deleted.delete(key)
-      backends.push([key, backendValue(placed.addressAt(i), placed.portAt(i))])
+  /** Node ports are open on these; on those of loopback only for the node itself. */
+  planNodeAddresses(addresses: readonly string[]): Elements {
+    const before = this.#nodeAddresses
+    this.#nodeAddresses = new Map(
+      addresses.map((text) => {
+        const address = ipBytes(text)
+        return [layout.nodeAddressKey(address), layout.nodeAddressValue(isLoopback(address))]
+      }),
+    )
+    return {
+      put: [...this.#nodeAddresses].filter(([key]) => !before.has(key)),
+      deleted: [...before.keys()].filter((key) => !this.#nodeAddresses.has(key)),
     }
-    if (former?.length === placed.length) return
-    counts.push([keyOf(address, port, 0), countValue(this.#family, placed.length)])
+  }
+
+  #chosen(name: ServicePortName, view: ServicePortView): Chosen {
+    const frontends = chosenFrontends(this.#family, view, this.#choosers)
+    if (frontends.length === 0) return NOTHING
+    const first = this.#numberOf(name)
+    const lists = new Map<number, BackendList>()
+    const ranges = new Map<Policy | undefined, layout.ListRange>()
+    for (const [i, policy] of POLICIES.entries()) {
+      const list = view.lists[policy]
+      if (list === undefined || !frontends.some(({ forPods, forNode }) => forPods === policy || forNode === policy))
+        continue
+      const placed = this.#places.of(list)
+      lists.set(first + i, placed)
+      ranges.set(policy, { list: first + i, count: placed.length })
+    }
+    const range = (policy: Policy | undefined) => ranges.get(policy) ?? layout.NO_LIST
+    const values = frontends.map(
+      ({ key, forPods, forNode }) => [key, layout.choiceValue(range(forPods), range(forNode))] as const,
+    )
+    return { frontends: new Map(values), lists }
+  }
+
+  #numberOf(name: ServicePortName): number {
+    let number = this.#numbers.get(name)
+    if (number === undefined) {
+      number = this.#nextNumber
+      this.#nextNumber += POLICIES.length
+      this.#numbers.set(name, number)
+    }
+    return number
   }
 }
 
-/** By the key of the element with their number of backends. */
-function frontendsByKey(view: ServicePortView | undefined): ReadonlyMap<Bytes, ChosenFrontend> {
-  const frontends = view === undefined ? [] : chosenFrontends(view)
-  return new Map(frontends.map((frontend) => [keyOf(frontend.address, frontend.port, 0), frontend]))
+function planBackends(
+  before: ReadonlyMap<number, BackendList>,
+  after: ReadonlyMap<number, BackendList>,
+  { put, deleted }: Elements,
+): void {
+  for (const [number, list] of after) {
+    for (const i of list.placesUnlike(before.get(number)))
+      put.push([layout.backendKey(number, i + 1), layout.backendValue(list.addressAt(i), list.portAt(i))])
+  }
+  for (const [number, list] of before) {
+    for (let i = after.get(number)?.length ?? 0; i < list.length; i++) deleted.push(layout.backendKey(number, i + 1))
+  }
 }

@@ -8,8 +8,12 @@ import {
   add,
   call,
   exit,
+  jump,
+  jumpIf,
   jumpIfNull,
+  jumpIfSame,
   jumpUnless,
+  jumpUnlessNull,
   jumpUnlessSame,
   label,
   load,
@@ -18,25 +22,33 @@ import {
   move,
   type Register,
   set,
+  setWide,
   STACK,
   type Step,
   store,
   storeValue,
 } from '../bpf/instructions.ts'
-import { HELPER, type Hook, SOCKET, SOCKET_ADDRESS } from '../bpf/uapi.ts'
-import { type Layout, layouts, REMEMBERED } from './layout.ts'
+import { BOUND, HELPER, type Hook, SOCKET, SOCKET_ADDRESS } from '../bpf/uapi.ts'
+import { CHOICE, IPPROTO, type Layout, layouts, REMEMBERED } from './layout.ts'
 
-/** Descriptors of the maps that the programs use. */
-export interface Maps {
-  readonly backends4: number
+/** Descriptors of a family's maps. */
+export interface FamilyMaps {
+  readonly frontends: number
+  readonly backends: number
+}
+
+/** What the programs work with. */
+export interface ProgramContext {
+  readonly maps4: FamilyMaps
   /** Absent: a machine without IPv6. */
-  readonly backends6: number | undefined
-  /** The dialled and the chosen address of each socket. */
+  readonly maps6: FamilyMaps | undefined
+  /** The map with the dialled and the chosen address of each socket. */
   readonly dialled: number
+  /** The cookie of the node's network namespace. A socket of another one belongs to a pod. */
+  readonly nodeNetns: bigint
 }
 
 const SOCK_STREAM = 1
-const IPPROTO_TCP = 6
 
 /** The return value with which the kernel goes on with the call. */
 const GO_ON = 1
@@ -48,8 +60,10 @@ const MAPPED_WORD = 0xffff0000 | 0
 const CONTEXT: Register = 6
 const COUNT: Register = 7
 const BACKEND: Register = 8
+const LIST: Register = 8
+const NETNS: Register = 9
 
-/** Offsets on the stack. Above them is room for the longest key of backends. */
+/** Offsets on the stack. Above them is room for the longest key. */
 const COOKIE_AT = -32
 const REMEMBERED_AT = COOKIE_AT - 4 * REMEMBERED.words
 
@@ -63,38 +77,36 @@ const ANY = 0
 const IP4_WORDS = [SOCKET_ADDRESS.ip4]
 const IP6_WORDS = ADDRESS_FIELDS.map((i) => SOCKET_ADDRESS.ip6 + 4 * i)
 
-export function planPrograms({ backends4, backends6, dialled }: Maps): Partial<Record<Hook, readonly Step[]>> {
+export function planPrograms(context: ProgramContext): Partial<Record<Hook, readonly Step[]>> {
+  const { maps4, maps6, dialled } = context
   const programs = {
-    connect4: connect4(backends4, dialled),
+    connect4: [
+      ...onlyTcp(SOCKET_ADDRESS),
+      ...choose({ ...context, words: IP4_WORDS, layout: layouts[4], maps: maps4, bound: [BOUND.ip4] }),
+      ...goOn(),
+    ],
     getpeername4: getpeername(IP4_WORDS, dialled),
     release: release(dialled),
   }
-  if (backends6 === undefined) return programs
-  return {
-    ...programs,
-    connect6: connect6(backends4, backends6, dialled),
-    getpeername6: getpeername(IP6_WORDS, dialled),
-  }
-}
-
-function connect4(backends: number, dialled: number): Step[] {
-  return [...onlyTcp(SOCKET_ADDRESS), ...choose({ words: IP4_WORDS, layout: layouts[4], backends, dialled }), ...goOn()]
+  if (maps6 === undefined) return programs
+  return { ...programs, connect6: connect6(context, maps6), getpeername6: getpeername(IP6_WORDS, dialled) }
 }
 
 /** Sockets of IPv6 can also dial IPv4 addresses, written as ::ffff:10.0.0.1. */
-function connect6(backends4: number, backends6: number, dialled: number): Step[] {
+function connect6(context: ProgramContext, maps6: FamilyMaps): Step[] {
   const prefix = [0, 0, MAPPED_WORD].flatMap((value, i) => [
     load(4, 0, CONTEXT, IP6_WORDS[i]!),
     jumpUnless(0, value, 'IPv6'),
   ])
+  const common = { ...context, words: IP6_WORDS, bound: ADDRESS_FIELDS.map((i) => BOUND.ip6 + 4 * i) }
   return [
     ...onlyTcp(SOCKET_ADDRESS),
     ...prefix,
-    ...choose({ words: IP6_WORDS, layout: layouts[4], backends: backends4, dialled }),
+    ...choose({ ...common, layout: layouts[4], maps: context.maps4 }),
     set(0, GO_ON),
     exit(),
     label('IPv6'),
-    ...choose({ words: IP6_WORDS, layout: layouts[6], backends: backends6, dialled }),
+    ...choose({ ...common, layout: layouts[6], maps: maps6 }),
     ...goOn(),
   ]
 }
@@ -106,7 +118,7 @@ function onlyTcp({ type, protocol }: Readonly<Record<'type' | 'protocol', number
     load(4, 0, CONTEXT, type),
     jumpUnless(0, SOCK_STREAM, 'go on'),
     load(4, 0, CONTEXT, protocol),
-    jumpUnless(0, IPPROTO_TCP, 'go on'),
+    jumpUnless(0, IPPROTO.TCP, 'go on'),
   ]
 }
 
@@ -114,37 +126,82 @@ function goOn(): Step[] {
   return [label('go on'), set(0, GO_ON), exit()]
 }
 
-interface Choice {
+interface Choice extends Pick<ProgramContext, 'dialled' | 'nodeNetns'> {
   /** Where the address is that the process dials. */
   readonly words: readonly number[]
-  /** The layout of the map. Its keys have the last of those words, or all. */
+  /** The layout of the maps. The keys have the last of those words, or all. */
   readonly layout: Layout
-  readonly backends: number
-  readonly dialled: number
+  readonly maps: FamilyMaps
+  /** Where a socket has the address that it is bound to. */
+  readonly bound: readonly number[]
 }
 
-function choose({ words, layout, backends, dialled }: Choice): Step[] {
-  const key = -layout.keyLength
+function choose(choice: Choice): Step[] {
+  const { words, layout, maps, dialled, nodeNetns } = choice
   const keyWords = words.slice(-layout.port / 4)
+  const to = (name: string) => `${name}, IPv${layout.family}`
   return [
-    ...keyWords.flatMap((word, i) => [load(4, 0, CONTEXT, word), store(4, STACK, key + 4 * i, 0)]),
-    load(4, 0, CONTEXT, SOCKET_ADDRESS.port),
-    store(2, STACK, key + layout.port, 0),
-    storeValue(2, STACK, key + layout.place, 0),
-    ...lookUp(backends, key),
-    load(4, COUNT, 0, 0),
+    move(1, CONTEXT),
+    call(HELPER.netnsCookie),
+    move(NETNS, 0),
+    ...findFrontend(choice, keyWords, to('found')),
+    label(to('found')),
+    setWide(1, nodeNetns),
+    jumpIfSame(NETNS, 1, to('node')),
+    load(4, COUNT, 0, CHOICE.podsCount),
+    load(4, LIST, 0, CHOICE.podsList),
+    jump(to('choose')),
+    label(to('node')),
+    load(4, COUNT, 0, CHOICE.nodeCount),
+    load(4, LIST, 0, CHOICE.nodeList),
+    label(to('choose')),
+    jumpIf(COUNT, 0, 'go on'),
     call(HELPER.random),
-    // Modulo zero leaves the random number. That is fine: with no backends, no place has an element.
     modulo(0, COUNT),
     add(0, 1),
-    store(2, STACK, key + layout.place, 0),
-    ...lookUp(backends, key),
+    store(4, STACK, -8, LIST),
+    store(4, STACK, -4, 0),
+    ...lookUp(maps.backends, -8),
     move(BACKEND, 0),
     ...writeBoth(words, layout),
     ...remember(dialled),
     ...keyWords.flatMap((word, i) => [load(4, 1, BACKEND, 4 * i), store(4, CONTEXT, word, 1)]),
     load(2, 1, BACKEND, layout.port),
     store(4, CONTEXT, SOCKET_ADDRESS.port, 1),
+  ]
+}
+
+/** Leaves a pointer to the value in r0: of the address, or of a node port where the address is one of the node. */
+function findFrontend({ layout, maps, nodeNetns, bound }: Choice, keyWords: readonly number[], found: string): Step[] {
+  const key = -layout.frontends.keyLength
+  const name = `an address of the node, IPv${layout.family}`
+  const portAndProtocol = [
+    load(4, 1, CONTEXT, SOCKET_ADDRESS.port),
+    store(2, STACK, key + layout.port, 1),
+    load(4, 1, CONTEXT, SOCKET_ADDRESS.protocol),
+    store(2, STACK, key + layout.protocol, 1),
+  ]
+  return [
+    ...keyWords.flatMap((word, i) => [load(4, 0, CONTEXT, word), store(4, STACK, key + 4 * i, 0)]),
+    ...portAndProtocol,
+    loadMap(1, maps.frontends),
+    move(2, STACK),
+    add(2, key),
+    call(HELPER.lookUp),
+    jumpUnlessNull(0, found),
+    storeValue(4, STACK, key + layout.port, 0),
+    ...lookUp(maps.frontends, key),
+    load(4, 1, 0, CHOICE.podsList),
+    jumpIf(1, 0, name),
+    // A loopback address: only for the node itself, and not for a socket that is bound to one, from which no backend can be reached.
+    setWide(1, nodeNetns),
+    jumpUnlessSame(NETNS, 1, 'go on'),
+    load(8, 1, CONTEXT, SOCKET_ADDRESS.socket),
+    ...bound.flatMap((at) => [load(4, 2, 1, at), jumpUnless(2, 0, 'go on')]),
+    label(name),
+    ...keyWords.map((_, i) => storeValue(4, STACK, key + 4 * i, 0)),
+    ...portAndProtocol,
+    ...lookUp(maps.frontends, key),
   ]
 }
 

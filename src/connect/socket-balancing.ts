@@ -1,11 +1,10 @@
-// Processes of a cgroup choose the endpoint of a cluster IP when they call connect(): their packets then carry its address
+// Processes of a cgroup choose the endpoint of a frontend when they call connect(): their packets then carry its address
 // from the first to the last, and nothing has to translate them. The proxy writes the backends into BPF maps, and attaches programs
 // that read them to the cgroup.
 //
-// The kernel removes maps and programs when this process ends. Where an entry is missing, connect() dials the cluster IP, and the
+// The kernel removes maps and programs when this process ends. Where an entry is missing, connect() dials the frontend, and the
 // rules of the mode translate it as ever. So nothing has to be cleaned up, and a failure here breaks no connection.
 
-import type { HashMap } from '../bpf/hash-map.ts'
 import type { Clock } from '../lib/clock.ts'
 import { mostPlaces } from '../lib/apportion.ts'
 import { messageOf } from '../lib/errors.ts'
@@ -15,17 +14,21 @@ import { inTurns, type Steps } from '../lib/steps.ts'
 import { TryAgain } from '../lib/try-again.ts'
 import { mergeChanges } from '../model/merge-changes.ts'
 import type { NodeView, ServicePortChange, ServicePortView } from '../model/types.ts'
-import { findCgroup } from './cgroup.ts'
-import { ConnectPrograms, createBackends } from './connect-programs.ts'
-import { ConnectPlan } from './plan.ts'
+import { openNodePortAddresses } from '../model/node-port-addresses.ts'
+import { findCgroup, hasPods } from './cgroup.ts'
+import { closeMaps, ConnectPrograms, createMaps, type Maps, type Table, TABLES } from './connect-programs.ts'
+import { type Choosers, ConnectPlan, type Elements, type MapChange } from './plan.ts'
 
 export interface SocketBalancingOptions {
-  /** `pods`, or the folder of a cgroup. */
-  readonly cgroup: string
+  /** `pods`, `node`, `all`, or the folder of a cgroup. */
+  readonly scope: string
   readonly families: readonly Family[]
   /** All service ports of a family, as the kernel has acknowledged them. */
   readonly views: (family: Family) => Iterable<ServicePortView>
-  /** How many cluster IPs and ports have entries now. */
+  readonly machineAddresses: () => readonly string[]
+  /** Whether rules of the mode open node ports on 127.0.0.1. Where listeners do, the node view says so. */
+  readonly opensLoopback: boolean
+  /** How many frontends have entries now. */
   readonly onFrontends: (family: Family, count: number) => void
   /** The proxy tries again. */
   readonly onFailed: (error: unknown) => void
@@ -41,13 +44,16 @@ const SPARE = 1024
 /** The longest pause between attempts where the kernel refuses. */
 const RETRY_MS = 60_000
 
-/** A family, and what its map has. */
+/** A family, and what its maps have. */
 interface Followed {
   readonly family: Family
   readonly plan: ConnectPlan
-  /** Changes that its map does not have yet. */
+  node: NodeView
+  /** Changes that its maps do not have yet. */
   pending: readonly ServicePortChange[]
-  /** The map has had all service ports once. */
+  /** The addresses of the node may have changed. */
+  hasNewAddresses: boolean
+  /** The maps have had all service ports once. */
   isBuilt: boolean
 }
 
@@ -56,7 +62,7 @@ export class SocketBalancing {
   /** A family that is missing here begins with all service ports. */
   readonly #followed = new Map<Family, Followed>()
   /** The families that had their first sync: only these have views. */
-  readonly #programmed = new Set<Family>()
+  readonly #programmed = new Map<Family, NodeView>()
   readonly #again: TryAgain
   #programs: ConnectPrograms | undefined
   /** The last error. */
@@ -68,20 +74,28 @@ export class SocketBalancing {
     this.#options = options
     const { clock, onFailed, onMended } = options
     const again = () => {
-      for (const family of this.#programmed) this.#begin(family)
+      for (const node of this.#programmed.values()) this.#begin(node)
     }
     this.#again = new TryAgain({ clock, again, onFailed, onMended, mostMs: RETRY_MS })
   }
 
   /** After a sync. */
-  follow({ family }: NodeView, changes: readonly ServicePortChange[]): void {
-    const followed = this.#followed.get(family)
-    this.#programmed.add(family)
-    if (followed === undefined) {
-      if (!this.#again.isWaiting) this.#begin(family)
+  follow(node: NodeView, changes: readonly ServicePortChange[]): void {
+    const followed = this.#followed.get(node.family)
+    this.#programmed.set(node.family, node)
+    if (followed === undefined || followed.node.masqueradeAll !== node.masqueradeAll) {
+      if (!this.#again.isWaiting) this.#begin(node)
       return
     }
+    if (followed.node !== node) followed.hasNewAddresses = true
+    followed.node = node
     followed.pending = mergeChanges(followed.pending, changes)
+    this.#work()
+  }
+
+  /** Those of the machine. */
+  addressesChanged(): void {
+    for (const followed of this.#followed.values()) followed.hasNewAddresses = true
     this.#work()
   }
 
@@ -92,10 +106,10 @@ export class SocketBalancing {
 
   /** For people. */
   status(): string {
-    const { cgroup, families } = this.#options
-    if (this.#programs === undefined) return `Choice at connect(): not for ${cgroup}: ${this.#problem ?? 'not yet'}`
+    const { scope, families } = this.#options
+    if (this.#programs === undefined) return `Socket balancing: not for ${scope}: ${this.#problem ?? 'not yet'}`
     const counts = families.map((family) => `IPv${family}=${this.#followed.get(family)?.plan.frontends ?? 0}`)
-    return `Choice at connect(): for ${this.#programs.cgroup}, cluster IP ports: ${counts.join(' ')}`
+    return `Socket balancing: for ${scope}, cgroup ${this.#programs.cgroup}, frontends: ${counts.join(' ')}`
   }
 
   async close(): Promise<void> {
@@ -105,14 +119,21 @@ export class SocketBalancing {
     this.#closePrograms()
   }
 
-  #begin(family: Family): void {
+  #begin(node: NodeView): void {
+    const { family } = node
     const pending = Array.from(this.#options.views(family), (view) => ({
       name: view.name,
       before: undefined,
       after: view,
     }))
-    this.#followed.set(family, { family, plan: new ConnectPlan(family), pending, isBuilt: false })
+    const plan = new ConnectPlan(family, this.#choosers(node))
+    this.#followed.set(family, { family, plan, node, pending, hasNewAddresses: true, isBuilt: false })
     this.#work()
+  }
+
+  /** With masqueradeAll, every connection shall be seen by the rules. */
+  #choosers({ masqueradeAll }: NodeView): Choosers {
+    return { pods: !masqueradeAll && hasPods(this.#options.scope), node: !masqueradeAll }
   }
 
   #work(): void {
@@ -133,7 +154,7 @@ export class SocketBalancing {
         if (this.#isGivenUp(followed)) continue
         this.#options.onFrontends(followed.family, followed.plan.frontends)
         followed.isBuilt = true
-        if ([...this.#programmed].every((family) => this.#followed.get(family)?.isBuilt === true))
+        if ([...this.#programmed.keys()].every((family) => this.#followed.get(family)?.isBuilt === true))
           this.#again.succeeded()
       } catch (error) {
         this.#failed(error)
@@ -142,7 +163,9 @@ export class SocketBalancing {
   }
 
   #next(): Followed | undefined {
-    return [...this.#followed.values()].find(({ isBuilt, pending }) => !isBuilt || pending.length > 0)
+    return [...this.#followed.values()].find(
+      ({ isBuilt, pending, hasNewAddresses }) => !isBuilt || pending.length > 0 || hasNewAddresses,
+    )
   }
 
   /** Something failed meanwhile, or this was closed. */
@@ -150,51 +173,79 @@ export class SocketBalancing {
     return this.#followed.get(followed.family) !== followed
   }
 
-  /** The programs get the map when it is complete. */
+  /** The programs get the maps when they are complete. */
   *#build(followed: Followed, all: readonly ServicePortChange[]): Steps<void> {
     const programs = (this.#programs ??= this.#open())
-    const map = yield* this.#fill(followed, all)
-    if (map !== undefined) programs.use(followed.family, map)
+    const maps = yield* this.#fill(followed, all)
+    if (maps !== undefined) programs.use(followed.family, maps)
   }
 
   /** Undefined when the family was given up meanwhile. */
-  *#fill(followed: Followed, all: readonly ServicePortChange[]): Steps<HashMap | undefined> {
+  *#fill(followed: Followed, all: readonly ServicePortChange[]): Steps<Maps | undefined> {
     const { family, plan } = followed
-    const most = all.reduce((sum, change) => sum + mostElements(change), 0)
-    const map = createBackends(family, 2 * most + SPARE)
+    const most = (table: Table) => all.reduce((sum, change) => sum + mostElements(change, table), 0)
+    const maps = createMaps(family, {
+      backends: 2 * most('backends') + SPARE,
+      frontends: 2 * most('frontends') + SPARE,
+    })
     try {
+      yield* maps.frontends.put(this.#planNodeAddresses(followed).put)
       for (let next = 0; next < all.length && !this.#isGivenUp(followed);) {
         const piece: ServicePortChange[] = []
         for (let elements = 0; next < all.length && elements < PIECE; next++) {
           piece.push(all[next]!)
-          elements += mostElements(all[next]!)
+          elements += mostElements(all[next]!, 'backends')
         }
-        yield* map.put(plan.plan(piece).put)
+        const change = plan.plan(piece)
+        for (const table of TABLES) yield* maps[table].put(change[table].put)
         yield
       }
     } catch (error) {
-      map.close()
+      closeMaps(maps)
       throw error
     }
-    if (!this.#isGivenUp(followed)) return map
-    map.close()
+    if (!this.#isGivenUp(followed)) return maps
+    closeMaps(maps)
     return undefined
   }
 
-  *#change({ family, plan }: Followed, changes: readonly ServicePortChange[]): Steps<void> {
+  *#change(followed: Followed, changes: readonly ServicePortChange[]): Steps<void> {
+    const { family, plan } = followed
+    const change: MapChange = plan.plan(changes)
+    yield* this.#put(family, 'backends', change.backends)
+    yield* this.#put(family, 'frontends', change.frontends)
+    yield* this.#programs!.maps(family).frontends.delete(change.frontends.deleted)
+    yield* this.#programs!.maps(family).backends.delete(change.backends.deleted)
+    if (!followed.hasNewAddresses) return
+    const addresses = this.#planNodeAddresses(followed)
+    yield* this.#put(family, 'frontends', addresses)
+    yield* this.#programs!.maps(family).frontends.delete(addresses.deleted)
+  }
+
+  #planNodeAddresses(followed: Followed): Elements {
+    const { nodePortAddresses: open, family, localhostNodePorts } = followed.node
+    const { machineAddresses, opensLoopback } = this.#options
+    followed.hasNewAddresses = false
+    const own = machineAddresses().filter((address) => address.includes(':') === (family === 6))
+    const isOpen = localhostNodePorts === 'served by listeners' || (opensLoopback && family === 4)
+    const loopback = !isOpen ? [] : open.kind === 'only' ? (open.loopback ?? []) : ['127.0.0.1']
+    return followed.plan.planNodeAddresses([...openNodePortAddresses(open, own), ...loopback])
+  }
+
+  /** A map without room is replaced by one twice as large. */
+  *#put(family: Family, table: Table, { put }: Elements): Steps<void> {
     const programs = this.#programs!
-    const { put, deleted } = plan.plan(changes)
-    while (!(yield* programs.map(family).put(put))) {
-      const former = programs.map(family)
-      programs.use(family, yield* former.grown(2 * former.options.capacity + put.length))
+    while (!(yield* programs.maps(family)[table].put(put))) {
+      const former = programs.maps(family)
+      const capacity = 2 * former[table].options.capacity + put.length
+      programs.use(family, { ...former, [table]: yield* former[table].grown(capacity) })
     }
-    yield* programs.map(family).delete(deleted)
   }
 
   #open(): ConnectPrograms {
-    const { cgroup, families, log } = this.#options
-    const programs = new ConnectPrograms(findCgroup(cgroup), families)
-    log.info('Endpoints of cluster IPs are chosen at connect()', { cgroup: programs.cgroup })
+    const { scope, families, log } = this.#options
+    const programs = new ConnectPrograms(findCgroup(scope), families)
+    log.info('Sockets choose the endpoints of Services', { for: scope, cgroup: programs.cgroup })
     this.#problem = undefined
     return programs
   }
@@ -207,7 +258,7 @@ export class SocketBalancing {
     for (const family of families) onFrontends(family, 0)
     const problem = messageOf(error)
     // The same error is logged once.
-    if (problem !== this.#problem) log.error(error, 'Cannot choose endpoints at connect(), the rules do without')
+    if (problem !== this.#problem) log.error(error, 'Sockets cannot choose endpoints, the rules do without')
     this.#problem = problem
   }
 
@@ -218,9 +269,10 @@ export class SocketBalancing {
   }
 }
 
-/** The most elements that a service port needs: it has one cluster IP in a family. */
-function mostElements({ after }: ServicePortChange): number {
-  if (after === undefined) return 1
-  const lists = Object.values(after.lists)
-  return 1 + Math.max(0, ...lists.map((list) => (list.isWeighted ? mostPlaces(list.length) : list.length)))
+/** The most elements that a service port needs. */
+function mostElements({ after }: ServicePortChange, table: Table): number {
+  if (after === undefined) return 0
+  if (table === 'frontends') return after.frontends.length
+  const places = Object.values(after.lists).map((list) => (list.isWeighted ? mostPlaces(list.length) : list.length))
+  return places.reduce((sum, count) => sum + count, 0)
 }

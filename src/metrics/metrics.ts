@@ -281,7 +281,7 @@ function ownMetrics() {
     }),
     connectFrontends: gauge({
       name: 'kubeproxyts_socket_balancing_frontends',
-      help: 'With --socket-balancing: cluster IPs and ports whose endpoints are chosen when a process connects',
+      help: 'With --socket-balancing: frontends whose endpoints are chosen when a process connects',
       labels: ['ip_family'],
     }),
     trafficConnections: counter({

@@ -168,8 +168,8 @@ export const folders: readonly Folder[] = [
   },
   {
     folder: 'connect',
-    what: 'the choice at connect(): which frontends, the BPF programs, the maps',
-    imports: ['lib', 'bpf', 'model', 'table-sync'],
+    what: 'socket balancing: which frontends, the BPF programs, the maps',
+    imports: ['lib', 'system', 'bpf', 'model', 'table-sync'],
     effects: ['cgroup.ts', 'connect-programs.ts', 'socket-balancing.ts'],
   },
   {

@@ -86,7 +86,7 @@ class Place {
       }
     }
     if (this.#cgroup === undefined) return
-    while (!this.#proxy.said('are chosen at connect()')) await sleep(10)
+    while (!this.#proxy.said('Sockets choose the endpoints')) await sleep(10)
     // The maps are filled after that.
     await sleep(1000)
     this.#cgroup.enter()

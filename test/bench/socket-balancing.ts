@@ -40,7 +40,9 @@ function inTurns(client: LocalClient, ...targets: (readonly [ip: string, port: n
 async function open(cgroup: Cgroup, views: readonly ServicePortView[]): Promise<SocketBalancing> {
   let count = 0
   const choice = new SocketBalancing({
-    cgroup: cgroup.folder,
+    scope: cgroup.folder,
+    machineAddresses: () => [],
+    opensLoopback: false,
     families: [4, 6],
     views: () => views,
     onFailed: () => {},

@@ -4,11 +4,11 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { decideAll } from '../../src/diagnose/explain/known.ts'
-import { cidrContains, type Family, parseCidr, ipBytes } from '../../src/lib/ip.ts'
+import type { Family } from '../../src/lib/ip.ts'
 import { modeNamed } from '../../src/modes/all.ts'
 import { isPromisedBy } from '../conformance/modes.ts'
 import { packetFlowCases } from '../conformance/packet-flow.cases.ts'
-import { echoPorts, hostAt, nodeAddresses, ranges } from '../support/addresses.ts'
+import { echoPorts, hostAt, nodeAddresses } from '../support/addresses.ts'
 import { Cgroup, whyNoCgroup } from '../support/cgroup.ts'
 import { askProxy } from '../support/ask-proxy.ts'
 import { explainFlow, type FlowContext } from '../support/explain-flow.ts'
@@ -63,12 +63,10 @@ export function testPacketFlow(mode: ModeName, { prepare, balancesSockets }: Cir
   }
 }
 
-const serviceRanges = [ranges.services[4], ranges.services[6]].map((text) => parseCidr(text)!)
-
-/** Whether there is a TCP connection to a cluster IP in it. */
+/** Whether there is a TCP connection of a pod or of the node in it. */
 function mayChoose({ flows, steps }: PacketFlowCase): boolean {
   return [...flows, ...steps.flatMap((step) => step.flows)].some(
-    ({ to }) => to.protocol === 'TCP' && serviceRanges.some((range) => cidrContains(range, ipBytes(to.address))),
+    ({ from, to }) => to.protocol === 'TCP' && ['localPod', 'otherLocalPod', 'node'].includes(from),
   )
 }
 

@@ -79,7 +79,7 @@ else {
       expect(await wayOf(otherLocalPod, service)).toBe('by the rules')
     })
 
-    test('a service with affinity, one with retries, and a node port go by the rules', async () => {
+    test('a service with affinity, and one with retries, go by the rules', async () => {
       const { localPod } = rig.network.sources
       const sticky = await serve({ spec: { sessionAffinity: 'ClientIP' } })
       expect(await wayOf(localPod, sticky)).toBe('by the rules')
@@ -88,9 +88,34 @@ else {
       rig.cluster.put(patient, aSlice(patient, ['localB', 'remoteA']))
       await rig.settled()
       expect(await wayOf(localPod, patient)).toBe('by the rules')
-      const open = await serve({ type: 'NodePort' })
-      expect(await wayOf(localPod, open, open.spec.ports[0]?.nodePort ?? 0, node.ip[4])).toBe('by the rules')
-      expect(await wayOf(localPod, open)).toBe('chosen')
+    })
+
+    test.for([4, 6] as const)('so are external addresses and node ports, over IPv%d', async (family) => {
+      const { localPod, node: itself } = rig.network.sources
+      const [external, balancer] = family === 4 ? ['198.51.100.7', '198.51.100.8'] : ['2001:db8::7', '2001:db8::8']
+      for (const externalTrafficPolicy of ['Cluster', 'Local'] as const) {
+        const service = await serve({
+          type: 'LoadBalancer',
+          families: [family],
+          ingress: [{ ip: balancer }],
+          spec: { externalIPs: [external], externalTrafficPolicy },
+        })
+        const nodePort = service.spec.ports[0]?.nodePort ?? 0
+        for (const source of [localPod, itself]) {
+          expect(await wayOf(source, service, 80, external)).toBe('chosen')
+          expect(await wayOf(source, service, 80, balancer)).toBe('chosen')
+          expect(await wayOf(source, service, nodePort, node.ip[family])).toBe('chosen')
+        }
+        rig.cluster.remove(service)
+      }
+    })
+
+    test('node ports on loopback are, for the node alone, as far as the mode opens them', async () => {
+      const { localPod, node: itself } = rig.network.sources
+      const service = await serve({ type: 'NodePort' })
+      const nodePort = service.spec.ports[0]?.nodePort ?? 0
+      expect(await wayOf(itself, service, nodePort, '127.0.0.1')).toBe(mode === 'iptables' ? 'chosen' : 'refused')
+      expect(await wayOf(localPod, service, nodePort, '127.0.0.1')).toBe('refused')
     })
 
     test('endpoints come and go, and without any the rules refuse', async () => {
@@ -121,7 +146,9 @@ else {
       const count = /^kubeproxyts_socket_balancing_frontends\{ip_family="IPv4"\} (\d+)$/m.exec(page)?.[1]
       expect(Number(count)).toBeGreaterThan(0)
       const status = (await proxy.ask('/statusz'))?.body ?? ''
-      expect(status).toContain(`Choice at connect(): for ${clients.folder}, cluster IP ports: IPv4=${count}`)
+      expect(status).toContain(
+        `Socket balancing: for ${clients.folder}, cgroup ${clients.folder}, frontends: IPv4=${count}`,
+      )
       const ask = (...words: readonly string[]) => {
         const [program = '', ...rest] = proxyCommand()
         return rig.network.node.run(program, [...rest, ...words])

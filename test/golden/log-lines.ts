@@ -61,17 +61,14 @@ export const logLines: readonly LogLine[] = [
     '`--init-only`: what `mode` had changed stays; `err` names it. The proxy runs all the same.',
   ),
   error(
-    'Cannot choose endpoints at connect(), the rules do without',
+    'Sockets cannot choose endpoints, the rules do without',
     '`--socket-balancing`: `err` says what is missing: a cgroup, a right, a feature of the kernel. The rules serve all connections; the proxy retries every minute, and logs this again when the reason changes.',
   ),
   warning(
-    'Endpoints are not chosen at connect(): the mode has its own way to choose',
+    'Sockets do not choose endpoints: the mode has its own way to choose',
     '`--socket-balancing`, and another mode is used in place of the chosen one.',
   ),
-  info(
-    'Endpoints of cluster IPs are chosen at connect()',
-    '`--socket-balancing` is in force for processes of `cgroup`.',
-  ),
+  info('Sockets choose the endpoints of Services', '`--socket-balancing` is in force for processes of `cgroup`.'),
   error(
     'Control socket failed',
     'The proxy serves; `explain`, `doctor` and `top` cannot reach it until it is restarted.',

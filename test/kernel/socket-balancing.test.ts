@@ -19,7 +19,7 @@ import { aClusterIpView, backendPort as PORT } from '../support/cluster-ip-view.
 import { eventually } from '../support/eventually.ts'
 import { openNetns, restIn } from '../support/netns/netns.ts'
 
-const nodes = { 4: aNodeView({ family: 4 }), 6: aNodeView({ family: 6 }) }
+const nodes = { 4: aNodeView({ family: 4, nodePortAddresses: { kind: 'all' } }), 6: aNodeView({ family: 6 }) }
 const why = whyNoCgroup()
 
 if (why !== undefined) it('connect()', ({ skip }) => skip(why))
@@ -30,6 +30,7 @@ describe.skipIf(why !== undefined)('connect()', () => {
   let inNamespace: Disposable
   const counts = new Map<Family, number>()
   let all: readonly ServicePortView[] = []
+  let machineAddresses: readonly string[] = []
 
   beforeAll(async () => {
     const netns = openNetns('socket-balancing')
@@ -50,7 +51,9 @@ describe.skipIf(why !== undefined)('connect()', () => {
 
   function open(folder = cgroup.folder): SocketBalancing {
     const choice = new SocketBalancing({
-      cgroup: folder,
+      scope: folder,
+      machineAddresses: () => machineAddresses,
+      opensLoopback: true,
       families: [4, 6],
       views: () => all,
       onFailed: () => {},
@@ -83,6 +86,25 @@ describe.skipIf(why !== undefined)('connect()', () => {
     expect(await dial('::ffff:10.96.0.1', 80)).toEqual({ at: mapped('10.1.0.1'), peer: '::ffff:10.96.0.1:80' })
   })
 
+  it('serves node ports on addresses of the node, and on loopback', async () => {
+    const choice = open()
+    const view = aView(1, ['10.1.0.1'])
+    const [frontend] = view.frontends
+    machineAddresses = ['10.0.0.1']
+    onTestFinished(() => void (machineAddresses = []))
+    const nodePort = { ...frontend!, kind: 'nodePort', address: undefined, port: 30080 } as const
+    await follow(choice, 4, [{ ...view, frontends: [nodePort] }])
+    const at = mapped('10.1.0.1')
+    expect(await dial('10.0.0.1', 30080)).toEqual({ at, peer: '10.0.0.1:30080' })
+    expect(await dial('::ffff:10.0.0.1', 30080)).toEqual({ at, peer: '::ffff:10.0.0.1:30080' })
+    expect(await dial('127.0.0.1', 30080)).toEqual({ at, peer: '127.0.0.1:30080' })
+    await expect(dial('10.0.0.2', 30080)).rejects.toThrow('ECONNREFUSED')
+    machineAddresses = ['10.0.0.2']
+    choice.addressesChanged()
+    await eventually('the other address is there', () => dial('10.0.0.2', 30080).then(() => undefined, String))
+    await expect(dial('10.0.0.1', 30080)).rejects.toThrow('ECONNREFUSED')
+  })
+
   it('leaves other addresses, ports and protocols alone', async () => {
     const choice = open()
     await follow(choice, 4, [aView(1, ['10.1.0.1'])])
@@ -109,7 +131,7 @@ describe.skipIf(why !== undefined)('connect()', () => {
     const first = aView(1, ['10.1.0.1', '10.1.0.2'])
     await follow(choice, 4, [first])
     const next = aView(1, ['10.1.0.2'])
-    change(choice, [{ name: 'a', before: first, after: next }])
+    change(choice, [{ name: first.name, before: first, after: next }])
     for (let i = 0; i < 20; i++) expect((await dial('10.96.0.1', 80)).at).toBe(mapped('10.1.0.2'))
     // More than the map had room for.
     const many = Array.from({ length: 3000 }, (_, i) => aView(i + 2, ['10.1.0.5', '10.1.0.6']))
@@ -120,7 +142,7 @@ describe.skipIf(why !== undefined)('connect()', () => {
     await eventually('all are in the map', () => (counts.get(4) === 3001 ? undefined : String(counts.get(4))))
     expect((await dial('10.96.11.185', 80)).at).toMatch(/10\.1\.0\.[56]$/)
     expect((await dial('10.96.0.1', 80)).at).toBe(mapped('10.1.0.2'))
-    change(choice, [{ name: 'a', before: next, after: undefined }])
+    change(choice, [{ name: next.name, before: next, after: undefined }])
     await expect(dial('10.96.0.1', 80)).rejects.toThrow('ECONNREFUSED')
   })
 
@@ -129,8 +151,8 @@ describe.skipIf(why !== undefined)('connect()', () => {
     const [one, two] = [aView(1, ['10.1.0.1']), aView(2, ['10.1.0.2'])]
     await follow(choice, 4, [one, two])
     change(choice, [
-      { name: 'a', before: one, after: aView(1, ['10.1.0.3']) },
-      { name: 'b', before: two, after: undefined },
+      { name: one.name, before: one, after: aView(1, ['10.1.0.3']) },
+      { name: two.name, before: two, after: undefined },
     ])
     await eventually('one is left', () => (counts.get(4) === 1 ? undefined : String(counts.get(4))))
     expect((await dial('10.96.0.1', 80)).at).toBe(mapped('10.1.0.3'))
@@ -140,13 +162,15 @@ describe.skipIf(why !== undefined)('connect()', () => {
   it('is as it was when it is closed, or when its cgroup is not there', async () => {
     const choice = open()
     await follow(choice, 4, [aView(1, ['10.1.0.1'])])
-    expect(choice.status()).toBe(`Choice at connect(): for ${cgroup.folder}, cluster IP ports: IPv4=1 IPv6=0`)
+    expect(choice.status()).toBe(
+      `Socket balancing: for ${cgroup.folder}, cgroup ${cgroup.folder}, frontends: IPv4=1 IPv6=0`,
+    )
     await choice.close()
     await expect(dial('10.96.0.1', 80)).rejects.toThrow('ECONNREFUSED')
     const other = open('/sys/fs/cgroup/not-there')
     all = [aView(1, ['10.1.0.1'])]
     other.follow(nodes[4], [])
-    const problem = 'Choice at connect(): not for /sys/fs/cgroup/not-there: There is no cgroup /sys/fs/cgroup/not-there'
+    const problem = 'Socket balancing: not for /sys/fs/cgroup/not-there: There is no cgroup /sys/fs/cgroup/not-there'
     await eventually('it says so', () => (other.status() === problem ? undefined : other.status()))
   })
 

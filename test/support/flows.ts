@@ -14,7 +14,7 @@ export interface FlowStage {
   readonly sources: Readonly<Record<Source, Netns>>
   /** Whether an address belongs to the node that the flow passes first: whom a backend sees when that node masquerades. */
   isNode(address: string, flow: Flow): boolean
-  /** Whether connect() may lead a pod to itself: then no rule sees the connection, and nothing masquerades it. */
+  /** Whether sockets of pods may choose: then no rule sees the connection, and nothing masquerades it. */
   readonly balancesSockets?: boolean
   /** What a packet that no rule touches meets at its destination: the kind of the answer, or the code of a failure. */
   withoutProxy(flow: Flow): string
@@ -90,8 +90,8 @@ function judge(
   const isBackend = outcome.backends.some((backend) => name(backend) === name(greeting))
   const isMasqueraded = stage.isNode(greeting.seenAs, flow) && (flow.from === 'node' || greeting.seenAs !== client)
   const isSeenRight = outcome.seenAs === 'client' ? greeting.seenAs === client : isMasqueraded
-  const metItself = stage.balancesSockets === true && flow.to.protocol === 'TCP' && greeting.seenAs === greeting.at
-  return isBackend && (isSeenRight || metItself) ? undefined : `${expected}, got ${show(answer)}`
+  const isUnmasqueraded = stage.balancesSockets === true && flow.to.protocol === 'TCP' && greeting.seenAs === client
+  return isBackend && (isSeenRight || isUnmasqueraded) ? undefined : `${expected}, got ${show(answer)}`
 }
 
 /**

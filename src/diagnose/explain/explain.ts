@@ -170,10 +170,12 @@ function explainDecision(prepared: Prepared, state: KernelState | undefined, sen
 }
 
 /** `--socket-balancing`: the rules are for those that are not of its cgroup, and for what it leaves to them. */
-function explainChoice({ known, decision: { dialled, client } }: Prepared): string | null {
+function explainChoice({ known, decided, asked, decision: { dialled, client } }: Prepared): string | null {
   const { socketBalancing } = known
-  if (socketBalancing === undefined || dialled === undefined || client.kind === 'other') return null
-  if (dialled.frontend.kind !== 'clusterIP' || chosenFrontends(dialled.view).length === 0) return null
+  if (socketBalancing === undefined || dialled === undefined || decided.node.masqueradeAll) return null
+  const choosers = { pods: client.kind === 'pod', node: client.kind === 'node' }
+  const view = { ...dialled.view, frontends: [dialled.frontend] }
+  if (chosenFrontends(asked.family, view, choosers).length === 0) return null
   return `a process of the cgroup ${socketBalancing} gets one of these when it connects; its packets then pass no rule of the service`
 }
 

@@ -1,4 +1,4 @@
-// The same with endpoints that the clients' own connect() chooses, where that is possible.
+// The same with endpoints that the clients' own sockets choose, where that is possible.
 
 import { testPacketFlow } from './packet-flow.suite.ts'
 

@@ -25,7 +25,7 @@ const LONGEST_REST_MS = 1000
 const EAGER_AT_ONCE = 16
 const EAGER_QUICK = 32
 const EAGER_QUICK_MS = 20
-const EAGER_MS = 100
+const EAGER_MS = 250
 
 /** The pause before an urgent write, where minMs is longer, and the part of the time that these get. */
 const URGENT_MS = 100
@@ -35,7 +35,7 @@ const URGENT_SHARE = 0.5
  * Changes and retries, with kube-proxy's guarantees:
  * - minMs between the end of a write and the start of the next (`burst` writes may share one such pause);
  * - with a minMs of 0, no pause as long as writes are short and rare. Sixteen may follow each other at once, then there is one
- *   in 20 ms, and after a second of that one in 100 ms. And a user who may change one service may change it without end: after a
+ *   in 20 ms, and after a second of that one in 250 ms. And a user who may change one service may change it without end: after a
  *   quarter of a second of writes, they get a quarter of the time, and wait for at most a second;
  * - an urgent request waits for a tenth of a second at most, as long as writes are short and rare;
  * - a write at least every maxMs, without any request;

@@ -26,7 +26,7 @@ export function readTableAndDynamicElements(options: ReadTableOptions, nowMs: nu
   try {
     let isWhole = true
     const areWanted = (rest: Table) => (isWhole = perhaps!.areWanted(rest))
-    const table = driver.read({ perhaps: perhaps && { ...perhaps, areWanted } })
+    const table = driver.read({ anonymousSets: true, perhaps: perhaps && { ...perhaps, areWanted } })
     if (table === undefined) return undefined
     const elements = new Map<string, WalkedElements>(table.elements)
     const dynamicElements = new Map<string, Map<Bytes, DynamicElement>>()

@@ -23,7 +23,7 @@ import { beginNftablesMessage, generationAttributes, type MessageName } from './
 import { ElementReader } from './bytes/decode-elements.ts'
 import { writeElements } from './bytes/encode-elements.ts'
 import { ruleAttributes, ruleFromAttributes } from './bytes/rule.ts'
-import { setAttributes, setFromAttributes } from './bytes/set.ts'
+import { isAnonymous, setAttributes, setFromAttributes } from './bytes/set.ts'
 import { isDormant, type TableAttributes, tableAttributes } from './bytes/table.ts'
 import { decodeComment, UDATA_COMMENT } from './bytes/userdata.ts'
 import { NLM_F_ACK, NLM_F_DUMP } from '../netlink/uapi/netlink.ts'
@@ -51,6 +51,8 @@ export const MANY = 50_000
 interface ReadOptions {
   /** What packets have added, too. */
   readonly dynamicElements?: boolean
+  /** Those of single rules, too. We write none; Go's kube-proxy does. */
+  readonly anonymousSets?: boolean
   readonly perhaps?: PerhapsSets | undefined
 }
 
@@ -99,7 +101,7 @@ export class TableReader implements TableId {
   }
 
   /** The same without elements, which may be millions. A transaction meanwhile may make it half of each. */
-  readOutline(): TableOutline | undefined {
+  readOutline({ anonymousSets = false }: ReadOptions = {}): TableOutline | undefined {
     const attributes = this.#getTable()
     if (attributes === undefined) return undefined
     return {
@@ -107,7 +109,7 @@ export class TableReader implements TableId {
       name: this.table,
       comment: decodeComment(UDATA_COMMENT, attributes.userdata),
       ...(isDormant(attributes) ? { isDormant: true } : {}),
-      sets: this.#readSets(),
+      sets: this.#readSets(anonymousSets),
       chains: this.#readChains(),
     }
   }
@@ -197,7 +199,7 @@ export class TableReader implements TableId {
   /** An error is returned and not thrown: if the table was changed meanwhile, it means nothing. */
   *#tryReading(options: ReadOptions): Steps<OwnTable | KernelError | undefined> {
     try {
-      const outline = this.readOutline()
+      const outline = this.readOutline(options)
       return outline && { ...outline, elements: yield* this.#readingAllElements(outline, options) }
     } catch (error) {
       if (error instanceof KernelError) return error
@@ -218,11 +220,11 @@ export class TableReader implements TableId {
     }
   }
 
-  #readSets(): Map<string, NftSet> {
+  #readSets(anonymousSets: boolean): Map<string, NftSet> {
     const sets = new Map<string, NftSet>()
     for (const attributes of this.#dump('read sets', 'getSet', setAttributes)) {
-      const set = attributes.table === this.table ? setFromAttributes(attributes) : undefined
-      if (set !== undefined) sets.set(set.name, set)
+      if (attributes.table !== this.table || (isAnonymous(attributes) && !anonymousSets)) continue
+      sets.set(attributes.name, setFromAttributes(attributes))
     }
     return sets
   }

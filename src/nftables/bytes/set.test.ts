@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { arbitrarySet } from '../../../test/support/arbitrary-nftables.ts'
 import type { NftSet } from '../types.ts'
 import { Writer } from '../../netlink/writer.ts'
-import { setAttributes, setFromAttributes, setToAttributes } from './set.ts'
+import { isAnonymous, setAttributes, setFromAttributes, setToAttributes } from './set.ts'
 import { makeSet } from '../make-set.ts'
 
 const base = makeSet('s', ['ipv4_addr'])
@@ -146,8 +146,9 @@ describe('sets', () => {
     expect(hex(setToAttributes('t', { ...base, ...set }, 1).userdata)).toBe(userdata.join(''))
   })
 
-  it('that are anonymous are no sets of the table', () => {
-    expect(setFromAttributes({ table: 't', name: '__set0', flags: 3, keyType: 7 })).toBeUndefined()
+  it('that are anonymous are told apart', () => {
+    expect(isAnonymous({ table: 't', name: '__set0', flags: 3, keyType: 7 })).toBe(true)
+    expect(isAnonymous({ table: 't', name: 'set0', flags: 2, keyType: 7 })).toBe(false)
   })
 
   it('with fields that we never write have no fields', () => {

@@ -65,10 +65,13 @@ export function setToAttributes(table: string, set: NftSet, id: number): SetAttr
   }
 }
 
-/** Undefined for an anonymous set, which is a part of its rule. */
-export function setFromAttributes(wire: SetAttributes): NftSet | undefined {
+/** An anonymous set is a part of its rule: `numgen random mod 2 map { 0 : ... }`. */
+export function isAnonymous({ flags = 0 }: SetAttributes): boolean {
+  return (flags & uapi.NFT_SET_ANONYMOUS) !== 0
+}
+
+export function setFromAttributes(wire: SetAttributes): NftSet {
   const flags = wire.flags ?? 0
-  if ((flags & uapi.NFT_SET_ANONYMOUS) !== 0) return undefined
   const dynamic = uapi.NFT_SET_EVAL | uapi.NFT_SET_TIMEOUT
   return {
     name: wire.name,

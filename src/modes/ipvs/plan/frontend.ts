@@ -7,6 +7,11 @@ export function servedVerdict(frontend: Frontend): Verdict {
   return frontend.fromOthers.verdict
 }
 
+/** Its packets are to be routed on, so it must be no address of the node. */
+export function isLeftAlone(frontend: Frontend): boolean {
+  return servedVerdict(frontend).kind === 'leave'
+}
+
 /**
  * The list that pods and the node are sent to around IPVS; undefined when it is that of the virtual server, too.
  */

@@ -3,6 +3,7 @@
 import type { NodeView, ServicePortView } from '../../../model/types.ts'
 import type { Fragment, TableBase } from '../../../nftables/fragment.ts'
 import type { WantedServer } from '../../../ipvs/owners.ts'
+import { isLeftAlone } from './frontend.ts'
 import { LINK, TABLE } from './names.ts'
 import { type NodeAddresses, planRules } from './rules.ts'
 import { planServers, type ServerSettings } from './servers.ts'
@@ -24,5 +25,5 @@ export const ipvsPlanner: IpvsPlanner = {
   base: planRules,
   service: planFragment,
   servers: planServers,
-  addresses: (port) => port.frontends.flatMap(({ address }) => address ?? []),
+  addresses: (port) => port.frontends.flatMap((frontend) => (isLeftAlone(frontend) ? [] : (frontend.address ?? []))),
 }

@@ -4,7 +4,7 @@ import type { BackendList } from '../../../model/backend-list.ts'
 import type { Frontend, NodeView, ServicePortView, Verdict } from '../../../model/types.ts'
 import type { WantedServer } from '../../../ipvs/owners.ts'
 import { SCHEDULER_FLAGS, type Destination } from '../../../ipvs/types.ts'
-import { servedVerdict } from './frontend.ts'
+import { isLeftAlone, servedVerdict } from './frontend.ts'
 
 export interface ServerSettings {
   /** The kernel's name of the scheduler. */
@@ -21,7 +21,7 @@ const DEFAULT_WEIGHT = 1
  * is left alone has none: its address is not this node's, unless another port of it is served. */
 export function planServers(node: NodeView, port: ServicePortView, settings: ServerSettings): WantedServer[] {
   return port.frontends.flatMap((frontend) => {
-    if (servedVerdict(frontend).kind === 'leave') return []
+    if (isLeftAlone(frontend)) return []
     const destinations = destinationsOf(frontend)
     const by = frontend.address === undefined ? 'nodePort' : 'address'
     const scheduler = schedulerFor(servedVerdict(frontend), settings)

@@ -18,7 +18,7 @@ import { matchKeys } from '../../../table-sync/plan/match.ts'
 import { makeSet } from '../../../nftables/make-set.ts'
 import { planSources } from '../../../table-sync/plan/sources.ts'
 import { NODE_PORT_KEY, serviceKey } from '../../../table-sync/plan/schema.ts'
-import { servedVerdict, shortCircuitVerdict } from './frontend.ts'
+import { isLeftAlone, servedVerdict, shortCircuitVerdict } from './frontend.ts'
 import { CHAINS, countSetName, SETS } from './names.ts'
 import { type Schema, schemaFor } from './schema.ts'
 
@@ -50,7 +50,7 @@ interface Target {
 
 /** The address, whose other ports are guarded, and this port of it, which is not. */
 function planAddress(schema: Schema, frontend: Frontend, { key, elements }: Target): void {
-  if (frontend.address === undefined || servedVerdict(frontend).kind === 'leave') return
+  if (frontend.address === undefined || isLeftAlone(frontend)) return
   elements.add(schema.frontendIps, { key: addressField(frontend.address) })
   if (servedVerdict(frontend).kind === 'to') elements.add(schema.services, { key })
 }

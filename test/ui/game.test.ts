@@ -70,7 +70,7 @@ describe.skipIf(chromiumPath === undefined)('the game (needs Chromium)', () => {
     await page.getByText(/[1-9]\d+ answered, 0 failed/).waitFor()
     await page.locator('.map .pod:not(.is-bad):not(.is-off)').nth(2).waitFor()
     await page.getByRole('link', { name: /^Service default\/whoami/ }).click()
-    await page.getByRole('button', { name: 'Doctor', exact: true }).click()
+    await page.getByRole('button', { name: 'Ask doctor', exact: true }).click()
     await page.getByText(/^Nothing is wrong/).waitFor()
     expect(complaints).toEqual([])
   })

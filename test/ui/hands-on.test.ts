@@ -132,10 +132,10 @@ describe.skipIf(chromiumPath === undefined)('hands on (needs Chromium)', () => {
       return names.size === 1 ? undefined : [...names].join()
     })
     await choice('affinity', 'None').click()
-    await choice('retry of connections', 'on').click()
+    await choice('connect retry', 'on').click()
     await said(/whose pod does not answer get another/)
     await eventually('the page shows it', async () =>
-      (await choice('retry of connections', 'on').getAttribute('aria-pressed')) === 'true' ? undefined : 'not yet',
+      (await choice('connect retry', 'on').getAttribute('aria-pressed')) === 'true' ? undefined : 'not yet',
     )
   })
 

@@ -171,7 +171,7 @@ describe.skipIf(chromiumPath === undefined)('the page of a sandbox (needs Chromi
       expect(
         await page.locator('[data-hook]').evaluateAll((all) => all.map((each) => each.getAttribute('data-hook'))),
       ).toEqual(['prerouting', 'forward', 'postrouting'])
-      expect(await page.locator('.translation').first().textContent()).toMatch(/^to \S+ becomes to 10\.244\./)
+      expect(await page.locator('.translation').first().textContent()).toMatch(/^destination \S+ becomes 10\.244\./)
     })
 
     test('is sent, and what was said stands beside what the trace showed', async () => {

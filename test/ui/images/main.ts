@@ -74,7 +74,7 @@ async function record(): Promise<void> {
       8: () => pod.click(),
       13: () => press(page, /^Make .* refuse$/),
       34: () => service.click(),
-      39: () => page.getByRole('group', { name: 'retry of connections' }).getByRole('button', { name: 'on' }).click(),
+      39: () => page.getByRole('group', { name: 'connect retry' }).getByRole('button', { name: 'on' }).click(),
       60: () => pod.click(),
       65: () => press(page, /^Heal /),
     }

@@ -10,7 +10,7 @@ import { Command } from '../parts/command.tsx'
 import { formatRoute } from '../route.ts'
 
 /** A button, and below it the answer. */
-export function DoctorButton({ question, label = 'Doctor' }: { question: DoctorRequest; label?: string }) {
+export function DoctorButton({ question, label = 'Ask doctor' }: { question: DoctorRequest; label?: string }) {
   const [answer, ask] = useDoctor(question)
   return (
     <div class="doctor">

@@ -126,7 +126,7 @@ function CurrentLevel({ level, at, game, onHint, onGuess, onNext, onEnd }: Level
         <Solution level={level} load={request} onNext={onNext} />
       ) : (
         <>
-          <DoctorButton question={questionOf(request)} label="Ask doctor" />
+          <DoctorButton question={questionOf(request)} />
           <p class="panel-links">
             <a class="button" href={formatRoute('packet', packetOf(request))}>
               Explain a packet

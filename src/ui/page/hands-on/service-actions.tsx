@@ -65,7 +65,7 @@ export function ServiceChoices({ service, ...props }: ActProps & { service: Serv
       />
       <Choice
         {...props}
-        words="retry of connections"
+        words="connect retry"
         values={['off', 'on']}
         now={service.connectRetry ? 'on' : 'off'}
         actionFor={(value) => ({ action: 'connect-retry', namespace, service: name, value })}

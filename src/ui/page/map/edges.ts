@@ -123,10 +123,15 @@ export function curve(from: Box, to: Box, startsAt = 0, endsAt = 0): string {
   return `M${round(x1)} ${round(y1)}C${round(x1 + bend)} ${round(y1)} ${round(x2 - bend)} ${round(y2)} ${round(x2)} ${round(y2)}`
 }
 
-/** Where a line ends: the last two numbers of its path. */
-export function endOf({ path }: Pick<Edge, 'path'>): { readonly x: number; readonly y: number } {
-  const [x = 0, y = 0] = path.split(' ').slice(-2).map(Number)
-  return { x, y }
+/** Where a line of curve() begins and ends. */
+export function endsOf({ path }: Pick<Edge, 'path'>): {
+  readonly startX: number
+  readonly x: number
+  readonly y: number
+} {
+  const numbers = path.match(/[-\d.]+/g)?.map(Number) ?? []
+  const [x = 0, y = 0] = numbers.slice(-2)
+  return { startX: numbers[0] ?? 0, x, y }
 }
 
 function round(value: number): number {

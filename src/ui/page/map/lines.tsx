@@ -3,7 +3,7 @@ import type { ServiceInfo } from '../../protocol.ts'
 import { addMet, failedOf, type Met, type MetBy } from '../flow.ts'
 import { addRates, formatPerSecond, NO_RATE, sumRates, type Rate, type Rates } from '../rates.ts'
 import { usePart } from '../store.ts'
-import { curve, endOf, rateOf, widthOf, type Edge } from './edges.ts'
+import { curve, endsOf, rateOf, widthOf, type Edge } from './edges.ts'
 import { failedAt, failedBefore, failureWords } from './failures.ts'
 import type { Box, MapLayout } from './layout.ts'
 import { serviceId } from './targets.ts'
@@ -124,14 +124,18 @@ function Line({ id, state, class: name, path, rate, met, lines }: LineProps) {
   )
 }
 
-/** Above the end of the line. */
+const LETTER_WIDTH = 7
+
+/** Above the end of the line. In a narrow window there is room for the rate alone: the line's dashes say the rest. */
 function LineLabel({ edge, met }: { edge: Edge; met: Met }) {
-  const { x, y } = endOf(edge)
+  const { startX, x, y } = endsOf(edge)
   const failing = failureWords(met)
   const retried = met.retried > 0 ? `retried ${formatPerSecond(met.retried)}` : ''
+  const words = [failing, retried].filter(Boolean).join(', ')
+  const hasRoom = words.length * LETTER_WIDTH < x - 16 - startX
   return (
     <text class={`line-label${failing === '' ? ' is-retried' : ''}`} x={x - 8} y={y - 6} text-anchor="end">
-      {[failing, retried].filter(Boolean).join(', ')}
+      {hasRoom ? words : formatPerSecond(failedOf(met) + met.retried)}
     </text>
   )
 }

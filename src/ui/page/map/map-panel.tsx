@@ -47,7 +47,7 @@ export function MapPanel({ selection }: { selection: Selection }) {
     return snapshot.services.some(({ ports }) =>
       ports.some(({ backends }) => backends.some(({ address }) => address === id)),
     ) ? (
-      <p>An endpoint that no pod is known of.</p>
+      <p>An endpoint without a known pod.</p>
     ) : (
       <Gone />
     )
@@ -63,7 +63,7 @@ function AboutGroup({ id }: { id: string }) {
   const deployment = deployments.find(
     ({ namespace, name }) => members[0]?.namespace === namespace && members[0].deployment === name,
   )
-  if (members.length === 0) return <p>Endpoints that no pod is known of: the table has them.</p>
+  if (members.length === 0) return <p>Endpoints without a known pod: see the table.</p>
   return (
     <>
       <ul class="members">
@@ -251,7 +251,7 @@ function AboutPod({ pod }: { pod: PodInfo }) {
       {leading[0] !== undefined && (
         <DoctorButton
           question={{ service: serviceId(leading[0]), from: id }}
-          label={`Doctor of ${leading[0].name} from here`}
+          label={`Ask doctor about ${leading[0].name}`}
         />
       )}
       <PanelActions>{(props) => <PodButtons pod={pod} {...props} />}</PanelActions>

@@ -42,9 +42,9 @@ export function planBeside({ outcome, kernel, backends, sent, agreement }: Expla
   }
   if (kernel !== null) {
     rows.push({
-      what: 'kernel',
-      said: 'what was decided',
-      seen: agreement === 'differs' ? 'something else: see below' : 'does it',
+      what: 'rules',
+      said: 'do what was decided',
+      seen: agreement === 'differs' ? 'they differ: see below' : 'they do',
       agrees: agreement !== 'differs',
     })
   }

@@ -78,14 +78,14 @@ const sent: Explanation['sent'] = {
 }
 
 describe('the way of a packet', () => {
-  it('is told hook by hook, with what becomes of the addresses', () => {
+  it('is shown hook by hook, with what becomes of the addresses', () => {
     const plan = planWay(explanation, 0)!
     expect(plan.bands.map(({ hook }) => hook)).toEqual(['output', 'postrouting'])
     expect(plan.bands.flatMap(({ steps }) => steps.map(({ translation }) => translation))).toEqual([
       null,
-      'to 10.96.0.20:3000 becomes to 10.244.1.3:3000',
+      'destination 10.96.0.20:3000 becomes 10.244.1.3:3000',
       null,
-      'from 172.30.0.11 becomes from an address of node-1',
+      'source 172.30.0.11 becomes an address of node-1',
     ])
     expect(plan.end).toBe('arrives at 10.244.1.3:3000, masqueraded')
     expect(plan.back).toHaveLength(3)
@@ -104,14 +104,14 @@ describe('the way of a packet', () => {
     expect(planBeside(explanation).map(({ what, seen }) => [what, seen])).toEqual([
       ['verdict', null],
       ['destination', null],
-      ['kernel', 'does it'],
+      ['rules', 'they do'],
     ])
     const rows = planBeside({ ...explanation, sent })
     expect(rows.map(({ what, seen, agrees }) => [what, seen, agrees])).toEqual([
       ['verdict', 'sent to an endpoint', true],
       ['destination', '10.244.2.3:3000', true],
       ['the client sees', 'connected', null],
-      ['kernel', 'does it', true],
+      ['rules', 'they do', true],
     ])
     const elsewhere = planBeside({ ...explanation, sent: { ...sent, destination: '10.9.9.9:3000' } })
     expect(elsewhere[1]).toMatchObject({ agrees: false })

@@ -61,9 +61,9 @@ function planBands(way: ExplainedWay, { question, sent }: Explanation): Band[] {
   for (const [i, step] of steps.entries()) {
     if (bands.at(-1)?.hook !== step.hook) bands.push({ hook: step.hook, steps: [], traced: [] })
     let translation: string | null = null
-    if (outcome === 'to' && i === last) translation = `to ${dialled} becomes to ${destination}`
+    if (outcome === 'to' && i === last) translation = `destination ${dialled} becomes ${destination}`
     else if (masqueraded && isTranslation(step, SETS_SOURCE)) {
-      translation = `from ${question.source} becomes from an address of ${question.node}`
+      translation = `source ${question.source} becomes an address of ${question.node}`
     }
     const { place, rule, comment, found } = step
     bands.at(-1)!.steps.push({ place, rule, comment, found, translation, traced: ofStep.get(i) ?? null })

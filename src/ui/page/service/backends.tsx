@@ -8,7 +8,7 @@ export function Backends({ detail, ...pointing }: Pointing & { readonly detail: 
   const hasExternal = backends.some(({ external }) => external !== null)
   return (
     <>
-      <h2>Backends: where they may end</h2>
+      <h2>Backends: where connections may end</h2>
       {backends.length === 0 ? (
         <p class="muted">It has no endpoints.</p>
       ) : (

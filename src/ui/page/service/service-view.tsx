@@ -84,7 +84,7 @@ function Words({ service }: { service: ServiceInfo }) {
         ['internal traffic policy', service.internalTrafficPolicy],
         hasExternal && ['external traffic policy', service.externalTrafficPolicy],
         ['session affinity', affinitySeconds === null ? 'none' : `ClientIP, ${affinitySeconds} s`],
-        ['retry of connections', service.connectRetry ? 'on' : 'off'],
+        ['connect retry', service.connectRetry ? 'on' : 'off'],
         ['health-check port', healthCheckNodePort === null ? 'none' : String(healthCheckNodePort)],
         loadBalancerSourceRanges.length > 0 && ['allowed sources', loadBalancerSourceRanges.join(', ')],
         labels.length > 0 && ['selects', labels.join(', ')],

@@ -58,6 +58,14 @@ table inet tracked {
   chain output { type filter hook output priority 0; ct state invalid drop; }
 }`
 
+/** What any rule that translates makes all connections of the node pay, though none of them is translated. */
+const translating = `${tracked}
+table inet translating {
+  chain prerouting { type nat hook prerouting priority -100; }
+  chain output { type nat hook output priority -100; }
+  chain postrouting { type nat hook postrouting priority 100; }
+}`
+
 const oneRule = (services: number) => `${tracked}
 table inet one {
   chain output {
@@ -83,7 +91,8 @@ async function openPlaces(services: number): Promise<Contest[]> {
   const ours = { program: shippedProgram, mode: 'nftables' }
   const makers: Record<string, Maker | undefined> = {
     direct: { rules: '' },
-    'direct, tracked': { rules: tracked },
+    [TRACKED]: { rules: tracked },
+    'direct, empty NAT': { rules: translating },
     'one dnat rule': { rules: oneRule(services) },
     'kube-proxy-ts': ours,
     'chosen at connect()': { ...ours, balancesSockets: true },
@@ -101,24 +110,38 @@ async function openPlaces(services: number): Promise<Contest[]> {
   return contests
 }
 
+interface Asked {
+  readonly target: Target
+  readonly what: 'connect' | 'transfer'
+  readonly words: string
+  readonly digits: number
+  /** In all places: to the endpoint itself. */
+  readonly dials?: 'endpoint'
+  readonly samples: Map<string, number[]>
+}
+
 /** What is measured, in the order of the table. */
-function questions(services: number) {
+function questions(services: number): Omit<Asked, 'samples'>[] {
   return targets(services).flatMap((target) => {
     const connects = { target, what: 'connect', words: `connect(), ${target.kind}, µs`, digits: 1 } as const
-    const transfers = { target, what: 'transfer', words: '1 MB, µs', digits: 0 } as const
-    return target.kind === 'cluster IP' ? [connects, transfers] : [connects]
+    if (target.kind !== 'cluster IP') return [connects]
+    return [
+      { ...connects, words: 'connect(), no Service, µs', dials: 'endpoint' },
+      connects,
+      { target, what: 'transfer', words: '1 MB, µs', digits: 0 },
+    ]
   })
 }
 
 async function measure(services: number): Promise<string[][]> {
-  const asked = questions(services).map((question) => ({ ...question, samples: new Map<string, number[]>() }))
+  const asked: Asked[] = questions(services).map((question) => ({ ...question, samples: new Map() }))
   for (let round = 0; round < Number(values.rounds); round++) {
     const contests = await openPlaces(services)
-    for (const { target, what, samples } of asked) await sample(contests, target, what, samples)
+    for (const each of asked) await sample(contests, each)
     for (const place of new Set(contests.map((contest) => contest.place))) await place.close()
   }
-  return asked.map(({ words, digits, samples }) => {
-    const base = median(samples.get(BASE)!)
+  return asked.map(({ words, digits, samples, dials }) => {
+    const base = median(samples.get(dials === 'endpoint' ? TRACKED : BASE)!)
     const cells = columns.map((column) => {
       const figures = samples.get(column) ?? []
       if (figures.length === 0) return '-'
@@ -128,15 +151,11 @@ async function measure(services: number): Promise<string[][]> {
   })
 }
 
-async function sample(
-  contests: readonly Contest[],
-  target: Target,
-  what: 'connect' | 'transfer',
-  samples: Map<string, number[]>,
-): Promise<void> {
+async function sample(contests: readonly Contest[], asked: Asked): Promise<void> {
+  const { target, what, samples } = asked
   for (let batch = -2; batch < Number(values.batches); batch++) {
     for (const { name, place, dials } of contests) {
-      const [ip, port] = dials === 'endpoint' ? [target.endpoint, 8080] : [target.ip, target.port]
+      const [ip, port] = (asked.dials ?? dials) === 'endpoint' ? [target.endpoint, 8080] : [target.ip, target.port]
       const figure = await place.measure(what, ip, port)
       if (batch >= 0 && figure !== undefined) samples.set(name, [...(samples.get(name) ?? []), figure])
     }
@@ -153,9 +172,11 @@ const { values, positionals } = parseArgs({
 })
 const withinMs = Number(values.within) * 1000
 const BASE = 'direct, on such a node'
+const TRACKED = 'direct, tracked'
 const columns = [
   'direct',
-  'direct, tracked',
+  TRACKED,
+  'direct, empty NAT',
   BASE,
   'one dnat rule',
   'kube-proxy-ts',
@@ -172,5 +193,5 @@ for (const services of positionals.length > 0 ? positionals.map(Number) : [1, 10
 console.log(table(['services', 'what', ...columns], rows))
 console.log(`
 CPU time of the thread that connects, in the kernel and in the calls; in brackets as a multiple of the same connection to an
-endpoint itself, past the rules of kube-proxy-ts. "one dnat rule": the least that the kernel can do for a service. Median of
+endpoint itself, past the rules of kube-proxy-ts; without a Service, of a tracked one. "one dnat rule": the least that the kernel can do for a service. Median of
 ${values.rounds} rounds of processes with ${values.batches} batches of ${CONNECTS} each.`)

@@ -5,10 +5,10 @@
 
 import { Buffer } from 'node:buffer'
 import { asBytes, formatIp } from '../lib/ip.ts'
-import { lastErrno, mustCall } from '../system/libc.ts'
-import { KernelError } from '../lib/errors.ts'
-import { Attributes, bpf, memoryOf, tryBpf } from './call.ts'
+import { mustCall } from '../system/libc.ts'
+import { Attributes, bpf, memoryOf } from './call.ts'
 import { KernelTypes } from './btf.ts'
+import { Queue } from './queue.ts'
 import {
   add,
   addRegister,
@@ -29,7 +29,7 @@ import {
   store,
   storeValue,
 } from './instructions.ts'
-import { COMMAND, HELPER, MAP_TYPE, PROGRAM_TYPE } from './uapi.ts'
+import { COMMAND, HELPER, PROGRAM_TYPE } from './uapi.ts'
 
 export interface Drop {
   /** `NETFILTER_DROP`; undefined: the kernel is older than 5.17 and gives none. */
@@ -55,7 +55,7 @@ const HEADER_LENGTH = 44
 const QUEUED = 256
 
 export class DropWatch {
-  readonly #queue: number
+  readonly #queue: Queue
   readonly #tracepoint: number
   readonly #reasons: ReadonlyMap<number, string>
 
@@ -63,13 +63,9 @@ export class DropWatch {
   constructor(ports: readonly number[]) {
     const types = KernelTypes.read()
     this.#reasons = types.namesOf('skb_drop_reason')
-    this.#queue = bpf(
-      'create a BPF queue',
-      COMMAND.createMap,
-      new Attributes().number(0, MAP_TYPE.queue).number(8, VALUE.length).number(12, QUEUED).name(28, 'drops'),
-    )
+    this.#queue = new Queue('drops', VALUE.length, QUEUED)
     try {
-      const program = loadTracer(planDropProgram(placesOf(types), ports, this.#queue))
+      const program = loadTracer(planDropProgram(placesOf(types), ports, this.#queue.fd))
       try {
         const attributes = new Attributes().pointer(0, Buffer.from('kfree_skb\0')).number(8, program)
         this.#tracepoint = bpf('watch the tracepoint kfree_skb', COMMAND.openRawTracepoint, attributes)
@@ -77,28 +73,19 @@ export class DropWatch {
         closeFd(program)
       }
     } catch (error) {
-      closeFd(this.#queue)
+      this.#queue.close()
       throw error
     }
   }
 
   /** Those since the last time. */
   read(): Drop[] {
-    const drops: Drop[] = []
-    const value = Buffer.alloc(VALUE.length)
-    const attributes = new Attributes().number(0, this.#queue).pointer(16, value)
-    while (tryBpf(COMMAND.takeElement, attributes) === 0) {
-      const drop = decodeDrop(value, this.#reasons)
-      if (drop !== undefined) drops.push(drop)
-    }
-    const errno = lastErrno()
-    if (errno !== 'ENOENT') throw new KernelError('read a BPF queue', errno)
-    return drops
+    return this.#queue.take().flatMap((value) => decodeDrop(value, this.#reasons) ?? [])
   }
 
   close(): void {
     closeFd(this.#tracepoint)
-    closeFd(this.#queue)
+    this.#queue.close()
   }
 }
 

@@ -16,9 +16,10 @@ export interface HashMapOptions {
   readonly capacity: number
   /**
    * Whether the kernel takes memory for each element when it comes, or for all of them at once. The first takes a program
-   * that adds and deletes elements some microseconds for each.
+   * that adds and deletes elements some microseconds for each. `of the least used`: all at once, and where there is none left, a
+   * new element takes that of one that was not used for long.
    */
-  readonly memory: 'as needed' | 'at once'
+  readonly memory: 'as needed' | 'at once' | 'of the least used'
 }
 
 /** Elements of one system call: others have their turn after some of them. */
@@ -34,7 +35,7 @@ export class HashMap {
   constructor(options: HashMapOptions) {
     const { name, keyLength, valueLength, capacity, memory } = options
     const attributes = new Attributes()
-      .number(0, MAP_TYPE.hash)
+      .number(0, memory === 'of the least used' ? MAP_TYPE.recentHash : MAP_TYPE.hash)
       .number(4, keyLength)
       .number(8, valueLength)
       .number(12, capacity)

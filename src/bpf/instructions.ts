@@ -47,6 +47,7 @@ const MODULO_32 = 0x9c
 const JUMP_EQUAL_VALUE = 0x15
 const JUMP_EQUAL = 0x1d
 const JUMP_UNEQUAL = 0x5d
+const JUMP_LESS = 0xad
 const JUMP_UNEQUAL_VALUE = 0x55
 const JUMP = 0x05
 const JUMP_EQUAL_VALUE_32 = 0x16
@@ -109,6 +110,11 @@ export const jumpIf = (register: Register, value: number, target: string): Step 
 /** Compares all 64 bits of two registers. */
 export const jumpIfSame = (one: Register, other: Register, target: string): Step => {
   return { code: JUMP_EQUAL, to: one, from: other, label: target }
+}
+
+/** Compares all 64 bits of two registers, without a sign. */
+export const jumpIfLess = (one: Register, other: Register, target: string): Step => {
+  return { code: JUMP_LESS, to: one, from: other, label: target }
 }
 
 /** Compares all 64 bits of two registers. */

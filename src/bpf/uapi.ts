@@ -18,7 +18,7 @@ export const COMMAND = {
 } as const
 
 /** enum bpf_map_type */
-export const MAP_TYPE = { hash: 1, queue: 22 } as const
+export const MAP_TYPE = { hash: 1, recentHash: 9, queue: 22 } as const
 
 /** Memory of an element is taken when it comes. */
 export const BPF_F_NO_PREALLOC = 1
@@ -26,6 +26,7 @@ export const BPF_F_NO_PREALLOC = 1
 /** enum bpf_prog_type: programs that are given a socket, and such that are given an address as well. */
 const BPF_PROG_TYPE_CGROUP_SOCK = 9
 const BPF_PROG_TYPE_CGROUP_SOCK_ADDR = 18
+const BPF_PROG_TYPE_SOCK_OPS = 13
 
 /** What a process of a cgroup does with a socket, and a program can have a hand in: enum bpf_attach_type. */
 export const HOOKS = {
@@ -34,6 +35,7 @@ export const HOOKS = {
   getpeername4: { type: BPF_PROG_TYPE_CGROUP_SOCK_ADDR, attach: 29 },
   getpeername6: { type: BPF_PROG_TYPE_CGROUP_SOCK_ADDR, attach: 30 },
   release: { type: BPF_PROG_TYPE_CGROUP_SOCK, attach: 34 },
+  stateOfTcp: { type: BPF_PROG_TYPE_SOCK_OPS, attach: 3 },
 } as const
 
 /** enum bpf_prog_type: programs that are given the arguments of a tracepoint. */
@@ -46,6 +48,7 @@ export const HELPER = {
   lookUp: 1,
   update: 2,
   delete: 3,
+  monotonicTime: 5,
   random: 7,
   socketCookie: 46,
   push: 87,
@@ -61,3 +64,9 @@ export const SOCKET_ADDRESS = { ip4: 4, ip6: 8, port: 24, type: 32, protocol: 36
 
 /** What its socket is, by offset: the address that it is bound to. */
 export const BOUND = { ip4: 24, ip6: 28 } as const
+
+/** What a program at changes of TCP's state is given: struct bpf_sock_ops, by offset. The port is in this machine's order. */
+export const TCP_STATE = { what: 0, localIp4: 28, localIp6: 48, localPort: 68 } as const
+
+/** A TCP socket that connects has its address and port, and sends its first packet next: BPF_SOCK_OPS_TCP_CONNECT_CB. */
+export const TCP_CONNECTS = 3

@@ -8,6 +8,7 @@ import type { Family } from '../lib/ip.ts'
 import { readNetnsCookie } from '../system/netns-cookie.ts'
 import { layouts, REMEMBERED } from './layout.ts'
 import { planPrograms } from './programs.ts'
+import { Witness, type WitnessOptions } from './witness.ts'
 
 /** What the proxy writes for a family. */
 export const TABLES = ['backends', 'frontends'] as const
@@ -44,11 +45,12 @@ export class ConnectPrograms {
   readonly cgroup: string
   readonly #nodeNetns = readNetnsCookie()
   readonly #dialled: HashMap
+  readonly #witness: Witness
   readonly #maps: Map<Family, Maps>
   readonly #attached = new Map<Hook, AttachedProgram>()
 
   /** Attaches the programs, with empty maps. */
-  constructor(cgroup: string, families: readonly Family[]) {
+  constructor(cgroup: string, options: WitnessOptions) {
     this.cgroup = cgroup
     this.#dialled = new HashMap({
       name: 'kube_dialled',
@@ -57,9 +59,15 @@ export class ConnectPrograms {
       capacity: MOST_SOCKETS,
       memory: 'at once',
     })
+    try {
+      this.#witness = new Witness(options)
+    } catch (error) {
+      this.#dialled.close()
+      throw error
+    }
     this.#maps = new Map()
     try {
-      for (const family of families) this.#maps.set(family, createMaps(family, { backends: 1, frontends: 1 }))
+      for (const family of options.families) this.#maps.set(family, createMaps(family, { backends: 1, frontends: 1 }))
       this.#attach()
     } catch (error) {
       this.close()
@@ -92,17 +100,24 @@ export class ConnectPrograms {
       ...Array.from(this.#attached.values(), (program) => () => program.close()),
       ...Array.from(this.#maps.values(), (maps) => () => closeMaps(maps)),
       () => this.#dialled.close(),
+      () => this.#witness.close(),
     )
     this.#attached.clear()
     this.#maps.clear()
   }
 
   #attach(): void {
-    const descriptors = (maps: Maps) => ({ frontends: maps.frontends.fd, backends: maps.backends.fd })
-    const maps6 = this.#maps.get(6)
+    const { seen, called, calls } = this.#witness
+    const descriptors = (family: Family) => ({
+      frontends: this.maps(family).frontends.fd,
+      backends: this.maps(family).backends.fd,
+      seen: seen.get(family)!.fd,
+    })
     const programs = planPrograms({
-      maps4: descriptors(this.maps(4)),
-      maps6: maps6 && descriptors(maps6),
+      maps4: descriptors(4),
+      maps6: this.#maps.has(6) ? descriptors(6) : undefined,
+      called: called.fd,
+      calls: calls.fd,
       dialled: this.#dialled.fd,
       nodeNetns: this.#nodeNetns,
     })

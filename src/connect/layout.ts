@@ -7,8 +7,9 @@
 //
 // Addresses and ports are in network byte order, as the kernel gives them to a program; the rest is in this machine's order.
 
+import type { Buffer } from 'node:buffer'
 import { host16, host32 } from '../lib/endian.ts'
-import { type Bytes, type Family, asBytes, bytesOf } from '../lib/ip.ts'
+import { type Bytes, type Family, asBytes, bytesOf, formatIp } from '../lib/ip.ts'
 
 const ADDRESS_LENGTH: Readonly<Record<Family, number>> = { 4: 4, 6: 16 }
 
@@ -81,3 +82,39 @@ function networkPort(port: number): Bytes {
 
 /** The value for a socket, by its cookie, in 32-bit words: the address that the process dialled, and the chosen backend. */
 export const REMEMBERED = { dialled: 0, dialledPort: 4, chosen: 5, chosenPort: 9, words: 10 } as const
+
+/** The cookie of a network namespace. Before a frontend's key, that is the key of what was seen from there. */
+export const NETNS_LENGTH = 8
+
+/**
+ * A pod's call that is left to the rules, and what its socket got. The first part is known when it is made: the namespace, the key of
+ * what it dials, with room for the longest, and the number of the family.
+ */
+export const CALL = { netns: 0, dialled: NETNS_LENGTH, family: 28, local: 32, localPort: 48, length: 56 } as const
+export const CALLED_LENGTH = CALL.local
+
+export interface SeenCall {
+  readonly family: Family
+  readonly protocol: number
+  /** Of the namespace and what it dials. */
+  readonly key: Bytes
+  /** What a tracker knows of it where nothing has translated it. */
+  readonly tuple: { readonly src: string; readonly sport: number; readonly dst: string; readonly dport: number }
+}
+
+export function decodeCall(value: Buffer): SeenCall {
+  const family = value.readUInt32LE(CALL.family) === 4 ? 4 : 6
+  const { port, protocol, frontends } = layouts[family]
+  const address = (at: number) => formatIp(asBytes(value.toString('latin1', at, at + ADDRESS_LENGTH[family])))
+  return {
+    family,
+    protocol: value.readUInt16LE(CALL.dialled + protocol),
+    key: asBytes(value.toString('latin1', CALL.netns, CALL.dialled + frontends.keyLength)),
+    tuple: {
+      src: address(CALL.local),
+      sport: value.readUInt32LE(CALL.localPort),
+      dst: address(CALL.dialled),
+      dport: value.readUInt16BE(CALL.dialled + port),
+    },
+  }
+}

@@ -2,7 +2,7 @@
 //
 // The first looks up the address and port that the process dials, and replaces them by a random backend. If anything is missing - an
 // entry, a backend, memory - it leaves the call as it is, and the rules of the mode translate its packets. The second gives a
-// process the address that it dialled. A third deletes the entry that this needs when the process closes its socket.
+// process the address that it dialled. One at changes of TCP's state says which address the calls of pods got that the rules serve (`witness.ts`). A last one deletes the entry that this needs when the process closes its socket.
 
 import {
   add,
@@ -10,6 +10,7 @@ import {
   exit,
   jump,
   jumpIf,
+  jumpIfLess,
   jumpIfNull,
   jumpIfSame,
   jumpUnless,
@@ -28,13 +29,15 @@ import {
   store,
   storeValue,
 } from '../bpf/instructions.ts'
-import { BOUND, HELPER, type Hook, SOCKET, SOCKET_ADDRESS } from '../bpf/uapi.ts'
-import { CHOICE, IPPROTO, type Layout, layouts, REMEMBERED } from './layout.ts'
+import { BOUND, HELPER, type Hook, SOCKET, SOCKET_ADDRESS, TCP_CONNECTS, TCP_STATE } from '../bpf/uapi.ts'
+import { CALL, CALLED_LENGTH, CHOICE, IPPROTO, type Layout, layouts, REMEMBERED } from './layout.ts'
 
 /** Descriptors of a family's maps. */
 export interface FamilyMaps {
   readonly frontends: number
   readonly backends: number
+  /** What was seen to arrive from pods. */
+  readonly seen: number
 }
 
 /** What the programs work with. */
@@ -44,6 +47,9 @@ export interface ProgramContext {
   readonly maps6: FamilyMaps | undefined
   /** The map with the dialled and the chosen address of each socket. */
   readonly dialled: number
+  /** The map of calls of pods under way that the rules serve, and the queue of those that have an address. */
+  readonly called: number
+  readonly calls: number
   /** The cookie of the node's network namespace. A socket of another one belongs to a pod. */
   readonly nodeNetns: bigint
 }
@@ -66,12 +72,15 @@ const NETNS: Register = 9
 /** Offsets on the stack. Above them is room for the longest key. */
 const COOKIE_AT = -32
 const REMEMBERED_AT = COOKIE_AT - 4 * REMEMBERED.words
+const CALL_AT = REMEMBERED_AT - CALL.length
 
 /** The words of the longest address. */
 const ADDRESS_FIELDS = [0, 1, 2, 3]
 
 /** BPF_ANY: creates or replaces. */
 const ANY = 0
+/** BPF_EXIST: of a full queue, the oldest makes room. */
+const MAKE_ROOM = 2
 
 /** The 32-bit words of an address, as offsets in the context of a program. */
 const IP4_WORDS = [SOCKET_ADDRESS.ip4]
@@ -87,6 +96,7 @@ export function planPrograms(context: ProgramContext): Partial<Record<Hook, read
     ],
     getpeername4: getpeername(IP4_WORDS, dialled),
     release: release(dialled),
+    stateOfTcp: reportCall(context),
   }
   if (maps6 === undefined) return programs
   return { ...programs, connect6: connect6(context, maps6), getpeername6: getpeername(IP6_WORDS, dialled) }
@@ -126,7 +136,7 @@ function goOn(): Step[] {
   return [label('go on'), set(0, GO_ON), exit()]
 }
 
-interface Choice extends Pick<ProgramContext, 'dialled' | 'nodeNetns'> {
+interface Choice extends Pick<ProgramContext, 'dialled' | 'called' | 'nodeNetns'> {
   /** Where the address is that the process dials. */
   readonly words: readonly number[]
   /** The layout of the maps. The keys have the last of those words, or all. */
@@ -150,7 +160,9 @@ function choose(choice: Choice): Step[] {
     jumpIfSame(NETNS, 1, to('node')),
     load(4, COUNT, 0, CHOICE.podsCount),
     load(4, LIST, 0, CHOICE.podsList),
-    jump(to('choose')),
+    jumpIf(COUNT, 0, 'go on'),
+    ...writeCall(choice, keyWords),
+    ...leaveUnlessSeen(choice, to('choose')),
     label(to('node')),
     load(4, COUNT, 0, CHOICE.nodeCount),
     load(4, LIST, 0, CHOICE.nodeList),
@@ -171,16 +183,81 @@ function choose(choice: Choice): Step[] {
   ]
 }
 
+/** Writes the first part of a call to the stack. */
+function writeCall({ layout }: Choice, keyWords: readonly number[]): Step[] {
+  const dialled = CALL_AT + CALL.dialled
+  const rest = (CALL.family - CALL.dialled - layout.frontends.keyLength) / 4
+  return [
+    store(8, STACK, CALL_AT + CALL.netns, NETNS),
+    ...keyWords.flatMap((word, i) => [load(4, 1, CONTEXT, word), store(4, STACK, dialled + 4 * i, 1)]),
+    ...writePortAndProtocol(dialled, layout),
+    ...Array.from({ length: rest }, (_, i) => storeValue(4, STACK, dialled + layout.frontends.keyLength + 4 * i, 0)),
+    storeValue(4, STACK, CALL_AT + CALL.family, layout.family),
+  ]
+}
+
+/** A call of a pod goes by the rules until one like it was seen to arrive. */
+function leaveUnlessSeen({ layout, maps, called }: Choice, choose: string): Step[] {
+  const unseen = `unseen, IPv${layout.family}`
+  return [
+    loadMap(1, maps.seen),
+    move(2, STACK),
+    add(2, CALL_AT),
+    call(HELPER.lookUp),
+    jumpIfNull(0, unseen),
+    load(8, NETNS, 0, 0),
+    call(HELPER.monotonicTime),
+    jumpIfLess(0, NETNS, choose),
+    label(unseen),
+    ...socketKey(),
+    ...update(called, COOKIE_AT, CALL_AT),
+    jump('go on'),
+  ]
+}
+
+/** Of each call that was left to the rules, reports what address and port the socket got. */
+function reportCall({ called, calls }: ProgramContext): Step[] {
+  const words = ADDRESS_FIELDS.map((i) => 4 * i)
+  return [
+    move(CONTEXT, 1),
+    load(4, 0, CONTEXT, TCP_STATE.what),
+    jumpUnless(0, TCP_CONNECTS, 'go on'),
+    ...socketKey(),
+    ...lookUp(called, COOKIE_AT),
+    ...Array.from({ length: CALLED_LENGTH / 8 }, (_, i) => [
+      load(8, 1, 0, 8 * i),
+      store(8, STACK, CALL_AT + 8 * i, 1),
+    ]).flat(),
+    load(4, 1, 0, CALL.family),
+    jumpIf(1, 6, 'IPv6'),
+    load(4, 1, CONTEXT, TCP_STATE.localIp4),
+    store(4, STACK, CALL_AT + CALL.local, 1),
+    ...words.slice(1).map((at) => storeValue(4, STACK, CALL_AT + CALL.local + at, 0)),
+    jump('port'),
+    label('IPv6'),
+    ...words.flatMap((at) => [
+      load(4, 1, CONTEXT, TCP_STATE.localIp6 + at),
+      store(4, STACK, CALL_AT + CALL.local + at, 1),
+    ]),
+    label('port'),
+    load(4, 1, CONTEXT, TCP_STATE.localPort),
+    store(4, STACK, CALL_AT + CALL.localPort, 1),
+    storeValue(4, STACK, CALL_AT + CALL.localPort + 4, 0),
+    loadMap(1, calls),
+    move(2, STACK),
+    add(2, CALL_AT),
+    set(3, MAKE_ROOM),
+    call(HELPER.push),
+    ...remove(called, COOKIE_AT),
+    ...goOn(),
+  ]
+}
+
 /** Leaves a pointer to the value in r0: of the address, or of a node port where the address is one of the node. */
 function findFrontend({ layout, maps, nodeNetns, bound }: Choice, keyWords: readonly number[], found: string): Step[] {
   const key = -layout.frontends.keyLength
   const name = `an address of the node, IPv${layout.family}`
-  const portAndProtocol = [
-    load(4, 1, CONTEXT, SOCKET_ADDRESS.port),
-    store(2, STACK, key + layout.port, 1),
-    load(4, 1, CONTEXT, SOCKET_ADDRESS.protocol),
-    store(2, STACK, key + layout.protocol, 1),
-  ]
+  const portAndProtocol = writePortAndProtocol(key, layout)
   return [
     ...keyWords.flatMap((word, i) => [load(4, 0, CONTEXT, word), store(4, STACK, key + 4 * i, 0)]),
     ...portAndProtocol,
@@ -249,30 +326,12 @@ function getpeername(words: readonly number[], dialled: number): Step[] {
 
 /** Stores the entry of the socket. If the map is full, the call goes on unchanged. */
 function remember(dialled: number): Step[] {
-  return [
-    ...socketKey(),
-    loadMap(1, dialled),
-    move(2, STACK),
-    add(2, COOKIE_AT),
-    move(3, STACK),
-    add(3, REMEMBERED_AT),
-    set(4, ANY),
-    call(HELPER.update),
-    jumpUnless(0, 0, 'go on'),
-  ]
+  return [...socketKey(), ...update(dialled, COOKIE_AT, REMEMBERED_AT), jumpUnless(0, 0, 'go on')]
 }
 
 /** Deletes the entry of a socket when its last descriptor is closed. */
 function release(dialled: number): Step[] {
-  return [
-    ...onlyTcp(SOCKET),
-    ...socketKey(),
-    loadMap(1, dialled),
-    move(2, STACK),
-    add(2, COOKIE_AT),
-    call(HELPER.delete),
-    ...goOn(),
-  ]
+  return [...onlyTcp(SOCKET), ...socketKey(), ...remove(dialled, COOKIE_AT), ...goOn()]
 }
 
 /** Leaves a pointer to the entry of the socket in r0. */
@@ -283,6 +342,32 @@ function recall(dialled: number): Step[] {
 /** Writes the cookie of the socket to the stack. */
 function socketKey(): Step[] {
   return [move(1, CONTEXT), call(HELPER.socketCookie), store(8, STACK, COOKIE_AT, 0)]
+}
+
+function writePortAndProtocol(key: number, layout: Layout): Step[] {
+  return [
+    load(4, 1, CONTEXT, SOCKET_ADDRESS.port),
+    store(2, STACK, key + layout.port, 1),
+    load(4, 1, CONTEXT, SOCKET_ADDRESS.protocol),
+    store(2, STACK, key + layout.protocol, 1),
+  ]
+}
+
+/** Sets an element. Key and value are on the stack; r0 is 0 where there was room. */
+function update(map: number, keyAt: number, valueAt: number): Step[] {
+  return [
+    loadMap(1, map),
+    move(2, STACK),
+    add(2, keyAt),
+    move(3, STACK),
+    add(3, valueAt),
+    set(4, ANY),
+    call(HELPER.update),
+  ]
+}
+
+function remove(map: number, keyAt: number): Step[] {
+  return [loadMap(1, map), move(2, STACK), add(2, keyAt), call(HELPER.delete)]
 }
 
 /** Leaves a pointer to the value in r0. The key is on the stack. */

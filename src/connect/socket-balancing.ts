@@ -8,7 +8,7 @@
 import type { Clock } from '../lib/clock.ts'
 import { mostPlaces } from '../lib/apportion.ts'
 import { messageOf } from '../lib/errors.ts'
-import type { Family } from '../lib/ip.ts'
+import { cidrContains, type Family, ipBytes } from '../lib/ip.ts'
 import type { Logger } from '../lib/log.ts'
 import { inTurns, type Steps } from '../lib/steps.ts'
 import { TryAgain } from '../lib/try-again.ts'
@@ -243,8 +243,13 @@ export class SocketBalancing {
   }
 
   #open(): ConnectPrograms {
-    const { scope, families, log } = this.#options
-    const programs = new ConnectPrograms(findCgroup(scope), families)
+    const { scope, families, clock, log } = this.#options
+    const programs = new ConnectPrograms(findCgroup(scope), {
+      families,
+      isPod: (address, family) => mayBePod(address, this.#programmed.get(family)),
+      onFailed: (error) => this.#failed(error),
+      clock,
+    })
     log.info('Sockets choose the endpoints of Services', { for: scope, cgroup: programs.cgroup })
     this.#problem = undefined
     return programs
@@ -275,4 +280,10 @@ function mostElements({ after }: ServicePortChange, table: Table): number {
   if (table === 'frontends') return after.frontends.length
   const places = Object.values(after.lists).map((list) => (list.isWeighted ? mostPlaces(list.length) : list.length))
   return places.reduce((sum, count) => sum + count, 0)
+}
+
+/** Only ranges tell by the address; by its interface, a packet that arrives from another namespace is taken for a pod's. */
+function mayBePod(address: string, node: NodeView | undefined): boolean {
+  const detector = node?.localDetector
+  return detector?.kind !== 'cidr' || detector.cidrs.some((cidr) => cidrContains(cidr, ipBytes(address)))
 }

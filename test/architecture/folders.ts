@@ -37,7 +37,15 @@ export const folders: readonly Folder[] = [
     folder: 'bpf',
     what: 'BPF programs and maps: instructions, their bytes, the system call; packet filters',
     imports: ['lib', 'system'],
-    effects: ['btf.ts', 'call.ts', 'drop-watch.ts', 'hash-map.ts', 'packet-filter.ts', 'socket-programs.ts'],
+    effects: [
+      'btf.ts',
+      'call.ts',
+      'drop-watch.ts',
+      'hash-map.ts',
+      'packet-filter.ts',
+      'queue.ts',
+      'socket-programs.ts',
+    ],
   },
   {
     folder: 'packet-walk',
@@ -169,8 +177,8 @@ export const folders: readonly Folder[] = [
   {
     folder: 'connect',
     what: 'socket balancing: which frontends, the BPF programs, the maps',
-    imports: ['lib', 'system', 'bpf', 'model', 'table-sync'],
-    effects: ['cgroup.ts', 'connect-programs.ts', 'socket-balancing.ts'],
+    imports: ['lib', 'system', 'bpf', 'conntrack', 'model', 'table-sync'],
+    effects: ['cgroup.ts', 'connect-programs.ts', 'socket-balancing.ts', 'witness.ts'],
   },
   {
     folder: 'modes',

@@ -1,15 +1,20 @@
 // Endpoints that the clients' own connect() chooses: which connections that is true of, and what they see of it.
 
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { Conntrack } from '../../src/conntrack/driver.ts'
 import { node } from '../support/addresses.ts'
 import { aService, aSlice, type ApiService, type EndpointWish, type ServiceWish } from '../support/builders.ts'
 import { Cgroup, whyNoCgroup } from '../support/cgroup.ts'
 import { eventually } from '../support/eventually.ts'
+import { serveEcho } from '../support/netns/echo-server.ts'
 import { openTcp, tcpProbe } from '../support/netns/probe.ts'
 import { proxyCommand, startProxy, type ProxyProcess } from '../support/proxy-process.ts'
 import { openRig, type Rig } from '../support/rig.ts'
-import type { Netns } from '../support/netns/netns.ts'
+import { type Netns, openNetns } from '../support/netns/netns.ts'
 
 const TCP = 6
 const why = whyNoCgroup()
@@ -70,9 +75,24 @@ else {
       }
     }
 
+    /** A pod's first connection to an address goes by the rules, and is seen to arrive. */
+    async function isChosen(
+      source: Netns,
+      service: ApiService,
+      port = 80,
+      address = service.spec.clusterIP,
+    ): Promise<void> {
+      await eventually(`sockets choose for ${address}:${port}`, async () => {
+        const way = await wayOf(source, service, port, address)
+        return way === 'chosen' ? undefined : way
+      })
+    }
+
     test.for([4, 6] as const)('a pod and the node connect to an endpoint itself, over IPv%d', async (family) => {
       const service = await serve({ families: [family] }, 'remoteA')
       const { localPod, otherLocalPod, node: itself } = rig.network.sources
+      expect(await wayOf(localPod, service)).toBe('by the rules')
+      await isChosen(localPod, service)
       expect(await wayOf(localPod, service)).toBe('chosen')
       expect(await wayOf(itself, service)).toBe('chosen')
       // Its processes are not in the cgroup.
@@ -102,9 +122,9 @@ else {
         })
         const nodePort = service.spec.ports[0]?.nodePort ?? 0
         for (const source of [localPod, itself]) {
-          expect(await wayOf(source, service, 80, external)).toBe('chosen')
-          expect(await wayOf(source, service, 80, balancer)).toBe('chosen')
-          expect(await wayOf(source, service, nodePort, node.ip[family])).toBe('chosen')
+          await isChosen(source, service, 80, external)
+          await isChosen(source, service, 80, balancer)
+          await isChosen(source, service, nodePort, node.ip[family])
         }
         rig.cluster.remove(service)
       }
@@ -131,6 +151,7 @@ else {
         return [...new Set(answers.map((each) => (each.kind === 'answered' ? each.greeting.host : each.kind)))].sort()
       }
       await have('localB')
+      await isChosen(localPod, service)
       expect(await hosts()).toEqual(['localB'])
       await have('localB', 'remoteA', 'localC')
       expect(await hosts()).toEqual(['localB', 'localC', 'remoteA'])
@@ -159,17 +180,81 @@ else {
       expect(ask('top', '--count=1')).toContain('without connections chosen at connect()')
     })
 
+    test('a cluster inside of a pod keeps its own Services', async () => {
+      const { localPod } = rig.network.sources
+      const [theirs, unknown] = [await serve({}), await serve({})]
+      await isChosen(localPod, unknown)
+      const inner = openNetns('inner-pod')
+      const folder = mkdtempSync(join(tmpdir(), 'inner-cluster-'))
+      const server = await serveEcho(inner, 'inner', { tcp: [8080], udp: [] })
+      try {
+        localPod.ip([
+          `link add inner type veth peer name eth0 netns /proc/${process.pid}/fd/${inner.fd}`,
+          'addr add 10.99.0.1/24 dev inner',
+          'link set inner up',
+        ])
+        inner.ip([
+          'link set lo up',
+          'addr add 10.99.0.2/24 dev eth0',
+          'link set eth0 up',
+          'route add default via 10.99.0.1',
+        ])
+        inner.clients = clients
+        localPod.setSysctls({ 'ipv4/ip_forward': 1 })
+        localPod.run(
+          'nft',
+          ['-f', '-'],
+          'table ip inner { chain post { type nat hook postrouting priority 100; ip saddr 10.99.0.0/24 oifname != "inner" masquerade; }; }',
+        )
+        // Its own Service has the address of one of the outer cluster.
+        const service = aService({ clusterIPs: [theirs.spec.clusterIP] })
+        const slice = aSlice(service, [{ address: '10.99.0.2' }])
+        writeFileSync(
+          join(folder, 'objects.json'),
+          JSON.stringify({ kind: 'List', apiVersion: 'v1', items: [service, slice] }),
+        )
+        await using _inner = await startProxy({
+          netns: localPod,
+          mode: 'nftables',
+          kubeconfig: '',
+          args: [`--manifests=${folder}`],
+        })
+        const hosts = async (source: Netns, { spec }: ApiService) => {
+          const answers: string[] = []
+          for (let i = 0; i < 30; i++) {
+            const answer = await tcpProbe(source, { address: spec.clusterIP, port: 80 })
+            answers.push(answer.kind === 'answered' ? answer.greeting.host : answer.kind)
+            await sleep(20)
+          }
+          return [...new Set(answers)].sort()
+        }
+        for (const source of [localPod, inner]) {
+          expect(await hosts(source, theirs)).toEqual(['inner'])
+          expect(await hosts(source, unknown)).toEqual(['localB', 'remoteA'])
+        }
+        expect(await wayOf(localPod, unknown)).toBe('chosen')
+        // Its packets arrive with another address.
+        expect(await wayOf(inner, unknown)).toBe('unknown')
+      } finally {
+        localPod.run('nft', ['destroy', 'table', 'ip', 'inner'])
+        await server[Symbol.asyncDispose]()
+        inner.close()
+        rmSync(folder, { recursive: true })
+      }
+    })
+
     test('when the program is killed the rules go on, and the next one chooses again', async () => {
       const { localPod } = rig.network.sources
       const service = await serve({})
       const { answer, conversation } = await openTcp(localPod, { address: service.spec.clusterIP, port: 80 })
       expect(answer.kind).toBe('answered')
+      await isChosen(localPod, service)
       await proxy.stop('SIGKILL')
       expect(await wayOf(localPod, service)).toBe('by the rules')
       expect((await conversation.say('still there?')).kind).toBe('answered')
       await proxy[Symbol.asyncDispose]()
       proxy = await start()
-      expect(await wayOf(localPod, service)).toBe('chosen')
+      await isChosen(localPod, service)
       expect((await conversation.say('and now?')).kind).toBe('answered')
       conversation.close()
     })

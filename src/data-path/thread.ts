@@ -1,7 +1,7 @@
 // One thread of the data path: it carries out commands and serves its listeners.
 
 import { Balancer, type PoolContent } from './balancer.ts'
-import { turnsOf } from './turns.ts'
+import { turnsOf } from '../lib/turns.ts'
 import { ClientSources } from './client-sources.ts'
 import type { BackendSpec, Command, ListenerSpec, PoolSpec, PoolState, AffinityEntry } from './pool.ts'
 import { COUNTERS, countersOf, HealthBoard } from './pool-board.ts'

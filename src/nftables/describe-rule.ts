@@ -39,6 +39,12 @@ function describe(e: Expression, registers: (Held | undefined)[]): string {
       registers.length = e.dreg
       registers[e.dreg] = loaded(e)
       return ''
+    case 'hash': {
+      const text = `jhash ${concat(registers, e.sreg)} mod ${e.modulus} seed 0x${e.seed.toString(16)}`
+      registers.length = e.dreg
+      registers[e.dreg] = { text, format: number }
+      return ''
+    }
     case 'immediate':
       registers.length = e.dreg
       registers[e.dreg] = { text: constant(e.value), format: hex, value: e.value }

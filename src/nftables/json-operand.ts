@@ -3,7 +3,7 @@
 import { host32 } from '../lib/endian.ts'
 import { type Bytes, cidrEnd, parseCidr, parseIp, asBytes, bytesOf } from '../lib/ip.ts'
 import { PROTOCOL_NUMBERS } from './fields.ts'
-import { ICMP_ECHO, ICMPV6_ECHO_REQUEST } from './language.ts'
+import { ICMP_ECHO, ICMPV6_ECHO_REQUEST, type HashedOperands, loadNoHash } from './language.ts'
 import type { Expression, FieldType, NftFamily } from './types.ts'
 
 export type Json = unknown
@@ -26,6 +26,8 @@ export interface JsonOperand {
   readonly load: (dreg: number) => Expression
   /** Only these bits of what was loaded count. */
   readonly mask?: Bytes
+  /** What it is computed from; then load() is not for it. */
+  readonly hash?: HashedOperands
 }
 
 /** Undefined for what no rule of a proxy has. */
@@ -61,6 +63,12 @@ function operandOf(json: JsonRecord, family: NftFamily): JsonOperand | undefined
       words: 1,
       load: (dreg) => ({ kind: 'numgen', type: 'random', modulus, offset: offset ?? 0, dreg }),
     }
+  }
+  const jhash = recordOf(json['jhash'])
+  const hashed = jhash['expr'] === undefined ? undefined : operandsOf(jhash['expr'], family)
+  if (hashed !== undefined && typeof jhash['mod'] === 'number' && typeof jhash['seed'] === 'number') {
+    const hash = { operands: hashed, modulus: jhash['mod'], seed: jhash['seed'] }
+    return { type: 'integer', words: 1, load: loadNoHash, hash }
   }
   return undefined
 }

@@ -4,6 +4,7 @@ import { host32 } from '../lib/endian.ts'
 import { type Bytes, prefixMask, asBytes } from '../lib/ip.ts'
 import { flagsOf, type Json, type JsonOperand, listOf, operandsOf, rangeOf, recordOf, valueOf } from './json-operand.ts'
 import { anonymousSet, type SetsBeingRead } from './json-set.ts'
+import { loadHash } from './language.ts'
 import type { Expression, NftFamily, Rule } from './types.ts'
 
 const ZERO: Bytes = asBytes('\0\0\0\0')
@@ -209,9 +210,10 @@ function bits(mask: number): Expression {
 
 function loadAll(operands: readonly JsonOperand[], first = 0): Expression[] {
   let dreg = first
-  return operands.flatMap(({ load, words, mask }): Expression[] => {
+  return operands.flatMap(({ load, words, mask, hash }): Expression[] => {
     const at = dreg
     dreg += words
+    if (hash !== undefined) return loadHash(hash, at, first + operands.reduce((sum, each) => sum + each.words, 0))
     if (mask === undefined) return [load(at)]
     const { length } = mask
     return [load(at), { kind: 'bitwise', sreg: at, dreg: at, length, mask, xor: asBytes('\0'.repeat(length)) }]

@@ -54,6 +54,15 @@ export interface Operand {
   readonly load: (dreg: number) => Expression
   /** Only these bits of what was loaded count. */
   readonly mask?: Bytes
+  /** What it is computed from; then load() is not for it. */
+  readonly hash?: HashedOperands
+}
+
+/** Operands whose hash is another one. */
+export interface HashedOperands {
+  readonly operands: readonly Pick<Operand, 'words' | 'load'>[]
+  readonly modulus: number
+  readonly seed: number
 }
 
 /** A rule out of its parts, in order. */
@@ -100,6 +109,12 @@ export const destinationPort: Operand = {
   load: (dreg) => ({ kind: 'payload', base: 'transport', offset: 2, length: 2, dreg }),
 }
 
+export const sourcePort: Operand = {
+  text: 'th sport',
+  words: 1,
+  load: (dreg) => ({ kind: 'payload', base: 'transport', offset: 0, length: 2, dreg }),
+}
+
 /** The destination that the client dialled, before any translation. */
 export function originalDestinationAddress(family: Family): Operand {
   return {
@@ -138,6 +153,16 @@ export function random(modulus: number): Operand {
     text: `numgen random mod ${modulus}`,
     words: 1,
     load: (dreg) => ({ kind: 'numgen', type: 'random', modulus, offset: 0, dreg }),
+  }
+}
+
+/** A number in 0..modulus-1, the same for the same operands. */
+export function hashOf(operands: readonly Operand[], { modulus, seed }: { modulus: number; seed: number }): Operand {
+  return {
+    text: `jhash ${concat(operands)} mod ${modulus} seed 0x${seed.toString(16)}`,
+    words: 1,
+    load: loadNoHash,
+    hash: { operands, modulus, seed },
   }
 }
 
@@ -478,11 +503,31 @@ function concat(operands: readonly Operand[]): string {
 
 function loadAll(operands: readonly Operand[], first = 0): Expression[] {
   let dreg = first
-  return operands.flatMap(({ load, words, mask }) => {
+  return operands.flatMap(({ load, words, mask, hash }) => {
     const at = dreg
     dreg += words
+    if (hash !== undefined) return loadHash(hash, at, first + wordsOf(operands))
     return mask === undefined ? [load(at)] : [load(at), masked(at, mask)]
   })
+}
+
+export function loadNoHash(): never {
+  throw new Error('Cannot load a hash alone: it needs registers for its operands')
+}
+
+/** `behind`: the first register that the key does not need. nft keeps four more for the address that it is looked up for. */
+export function loadHash({ operands, modulus, seed }: HashedOperands, dreg: number, behind: number): Expression[] {
+  const sreg = behind + 4
+  let at = sreg
+  const loads = operands.map(({ words, load }) => {
+    at += words
+    return load(at - words)
+  })
+  return [...loads, { kind: 'hash', sreg, length: (at - sreg) * 4, seed, modulus, dreg }]
+}
+
+function wordsOf(operands: readonly Operand[]): number {
+  return operands.reduce((sum, { words }) => sum + words, 0)
 }
 
 function masked(register: number, mask: Bytes): Expression {

@@ -152,6 +152,15 @@ export type Expression =
       readonly offset: number
       readonly dreg: number
     }
+  /** The kernel's jhash of `length` bytes, brought below the modulus. */
+  | {
+      readonly kind: 'hash'
+      readonly sreg: number
+      readonly length: number
+      readonly seed: number
+      readonly modulus: number
+      readonly dreg: number
+    }
   | { readonly kind: 'immediate'; readonly dreg: number; readonly value: Bytes }
   | { readonly kind: 'verdict'; readonly code: 'accept' | 'drop' | 'return' }
   | { readonly kind: 'verdict'; readonly code: 'jump' | 'goto'; readonly chain: string }

@@ -3,6 +3,7 @@
 // `explain` shows it, and tests hold it against what the model decided and against real packets.
 
 import { decodeHost32, host32 } from '../lib/endian.ts'
+import { jhash, scaleHash } from '../lib/jhash.ts'
 import { type Bytes, formatIp, asBytes, bytesOf } from '../lib/ip.ts'
 import type { Host, Packet, PacketWalk, Station } from '../packet-walk/types.ts'
 import { FIELD_BYTES, PROTOCOL_NUMBERS, splitFields } from './fields.ts'
@@ -200,6 +201,7 @@ class Machine {
       case 'ct':
       case 'fib':
       case 'numgen':
+      case 'hash':
       case 'immediate':
         this.#store(e.dreg, this.#load(e))
         return 'next'
@@ -246,7 +248,8 @@ class Machine {
     switch (e.kind) {
       case 'payload':
         if (e.base === 'network') return this.#networkHeader(e.offset, e.length)
-        return e.offset === 0 && e.length === 1 ? this.#icmpType() : port(this.#destinationPort)
+        if (e.offset === 0) return e.length === 1 ? this.#icmpType() : port(this.#packet.sourcePort)
+        return port(this.#destinationPort)
       case 'meta':
         if (e.key === 'mark') return host32(this.#mark)
         if (e.key === 'l4proto') return this.#protocol()
@@ -259,6 +262,8 @@ class Machine {
       }
       case 'numgen':
         return host32(e.offset + this.#environment.random(e.modulus))
+      case 'hash':
+        return host32(scaleHash(jhash(this.#fetch(e.sreg, e.length), e.seed), e.modulus))
       case 'immediate':
         return e.value
       default:

@@ -26,6 +26,9 @@ const SETS = `
 const NAT_PREROUTING = `
   ip daddr . meta l4proto . th dport @count-3 dnat ip to ip daddr . meta l4proto . th dport . numgen random mod 3 map @endpoints
   meta l4proto . th dport @node-ports dnat ip to meta l4proto . th dport . numgen random mod 10 map @nodeport-endpoints
+  ip daddr . meta l4proto . th dport @count-3 dnat ip to ip daddr . meta l4proto . th dport . jhash ip saddr mod 8191 seed 0x6b756265 map @endpoints
+  ip daddr . meta l4proto . th dport @count-3 dnat ip to ip daddr . meta l4proto . th dport . jhash ip saddr . th sport mod 8191 seed 0x1 map @endpoints
+  meta l4proto . th dport @node-ports dnat ip to meta l4proto . th dport . jhash ip saddr . th sport mod 32749 seed 0x6b756265 map @nodeport-endpoints
   meta l4proto tcp dnat ip to ip saddr map @affinity
   ip daddr . meta l4proto . th dport vmap @jumps
   ip daddr @cluster-ips ip saddr != @pod-cidrs meta mark set meta mark or 0x4000 comment "masquerade"

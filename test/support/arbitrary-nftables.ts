@@ -149,6 +149,14 @@ export const arbitraryExpressions: Kinds = {
     offset: uint32,
     dreg: register,
   }),
+  hash: fc.record({
+    kind: fc.constant('hash'),
+    sreg: register,
+    length: uint32,
+    seed: uint32,
+    modulus: uint32,
+    dreg: register,
+  }),
   immediate: fc.record({ kind: fc.constant('immediate'), dreg: register, value }),
   verdict: fc.oneof(
     fc.record({ kind: fc.constant('verdict' as const), code: fc.constantFrom('accept', 'drop', 'return') }),

@@ -165,6 +165,10 @@ function formatExpression(expression: Expression): string {
       const { type, modulus, offset, dreg } = expression
       return `numgen ${reg(dreg)} = ${type} mod ${modulus}${offset === 0 ? '' : ` offset ${offset}`}`
     }
+    case 'hash': {
+      const { sreg, dreg, length, seed, modulus } = expression
+      return `hash ${reg(dreg)} = jhash(${reg(sreg)}, ${length}, 0x${seed.toString(16)}) % mod ${modulus}`
+    }
     case 'immediate':
       return `immediate ${reg(expression.dreg)} ${hex(expression.value)}`
     case 'verdict':

@@ -169,6 +169,22 @@ const KNOWN: Known = {
       offset: attr(uapi.NFTA_NG_OFFSET, be32),
     }),
   },
+  hash: {
+    name: 'hash',
+    attributes: mapped(
+      nest({
+        sreg: attr(uapi.NFTA_HASH_SREG, register),
+        dreg: attr(uapi.NFTA_HASH_DREG, register),
+        length: attr(uapi.NFTA_HASH_LEN, be32),
+        modulus: attr(uapi.NFTA_HASH_MODULUS, be32),
+        seed: attr(uapi.NFTA_HASH_SEED, be32),
+        offset: opt(uapi.NFTA_HASH_OFFSET, constant(be32, 0)),
+        type: attr(uapi.NFTA_HASH_TYPE, constant(be32, uapi.NFT_HASH_JENKINS)),
+      }),
+      (value) => ({ ...value, type: uapi.NFT_HASH_JENKINS }),
+      ({ sreg, dreg, length, modulus, seed }) => ({ sreg, dreg, length, modulus, seed }),
+    ),
+  },
   immediate: {
     name: 'immediate',
     attributes: nest({

@@ -213,6 +213,16 @@ export const NFTA_NG_OFFSET = 4
 
 export const NFT_NG_RANDOM = 1
 
+// enum nft_hash_attributes, enum nft_hash_types
+export const NFTA_HASH_SREG = 1
+export const NFTA_HASH_DREG = 2
+export const NFTA_HASH_LEN = 3
+export const NFTA_HASH_MODULUS = 4
+export const NFTA_HASH_SEED = 5
+export const NFTA_HASH_OFFSET = 6
+export const NFTA_HASH_TYPE = 7
+export const NFT_HASH_JENKINS = 0
+
 export const NFTA_IMMEDIATE_DREG = 1
 export const NFTA_IMMEDIATE_DATA = 2
 

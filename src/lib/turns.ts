@@ -1,8 +1,8 @@
-// In which order backends take turns.
+// In which order several take turns.
 
-import { apportion } from '../lib/apportion.ts'
+import { apportion } from './apportion.ts'
 
-/** Indexes of backends, each as often as it weighs, and spread evenly: clients often come several at a time. */
+/** Indexes, each as often as it weighs, and spread evenly. */
 export function turnsOf(weights: readonly number[]): number[] {
   const turns = apportion(weights).flatMap((count, index) =>
     Array.from({ length: count }, (_, i) => ({ index, at: (i + 0.5) / count })),

@@ -128,6 +128,9 @@ const mode = inGroup('Proxy mode', [
   fieldFlag('answer-ping', 'answerPing', {
     help: 'Let cluster IPs and load-balancer IPs answer pings while their Service has endpoints; the node answers, not an endpoint. In ipvs mode they always do. (Not a flag of kube-proxy.)',
   }),
+  fieldFlag('balance', 'balance', {
+    help: 'How an endpoint is chosen for Services that do not say by annotation service.kube-proxy-ts.io/balance: random, hash-connection (by the address and port of the client), hash-client (by its address) or least-connections. Empty: as in kube-proxy. (Not a flag of kube-proxy.)',
+  }),
   fieldFlag('connect-retry', 'connectRetry', {
     help: 'Give a client another endpoint when the one it got refuses its connection, says nothing or is gone (TCP). For no Service (false), for those with the annotation service.kube-proxy-ts.io/connect-retry: "on" (annotated), or for all but those with "off" (true). (Not a flag of kube-proxy.)',
   }),

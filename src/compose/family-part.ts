@@ -6,6 +6,7 @@ import type { EventRecorder } from '../kube/events.ts'
 import { systemClock } from '../lib/clock.ts'
 import { closeAll } from '../lib/close-all.ts'
 import type { Logger } from '../lib/log.ts'
+import type { Balance } from '../model/balance.ts'
 import type { RetryScope } from '../model/connect-retry.ts'
 import type { ProblemLog } from '../model/problems.ts'
 import { ServiceModel } from '../model/service-model.ts'
@@ -24,6 +25,8 @@ import type { RunningMode } from '../modes/contract.ts'
 export interface FamilyPartOptions {
   readonly node: NodeView
   readonly mode: RunningMode
+  /** The ways to choose a backend that the mode has. */
+  readonly balances: readonly Balance[]
   readonly periods: Periods
   readonly allowExternalIPs: boolean
   readonly machineAddresses: () => readonly string[]
@@ -58,6 +61,7 @@ export class FamilyPart {
         node,
         problems,
         allowExternalIPs,
+        balances: options.balances,
         connectRetry: options.connectRetry,
         startedMs: clock.now(),
       }),

@@ -365,6 +365,7 @@ export class NodeProxy {
     return new FamilyPart({
       node: this.#state.view(family),
       mode: this.#inForce.running,
+      balances: this.#mode.balances,
       periods: periodsOf(this.#loaded, this.#mode),
       connectRetry: this.#loaded.config.connectRetry,
       followers: this.#followers(family),

@@ -6,6 +6,7 @@ import { featureEnabled } from '../config/feature-gates.ts'
 import { splitHostPort } from '../config/checks.ts'
 import type { Family } from '../lib/ip.ts'
 import type { Logger } from '../lib/log.ts'
+import { BALANCES } from '../model/balance.ts'
 import type { OtherSettings } from '../model/config-problems.ts'
 import type { NodeSettings } from '../model/node-view.ts'
 import type { Periods } from '../reconcile/pacing.ts'
@@ -49,6 +50,7 @@ export function nodeSettings(config: KubeProxyConfiguration): NodeSettings {
     nodePortAddresses,
     localhostNodePorts: isListening && featureEnabled(featureGates, 'KubeProxyNFTablesLocalhostNodePorts'),
     answerPing: config.answerPing,
+    balance: BALANCES.find((each) => each === config.balance),
     masqueradeAll: config.masqueradeAll,
     masqueradeBit: bit ?? DEFAULT_MASQUERADE_BIT,
   }

@@ -34,6 +34,9 @@ import { compatibleWith } from './version.ts'
 export const apiVersion = 'kubeproxy.config.k8s.io/v1alpha1'
 export const kind = 'KubeProxyConfiguration'
 
+/** The ways to choose an endpoint. */
+const balances = ['random', 'hash-connection', 'hash-client', 'least-connections'] as const
+
 export const detectLocalModes = ['ClusterCIDR', 'NodeCIDR', 'BridgeInterface', 'InterfaceNamePrefix'] as const
 
 const second = 1000
@@ -208,6 +211,10 @@ export const configurationFields = {
   answerPing: bool(
     'Let cluster IPs and load-balancer IPs answer pings while their Service has endpoints. Not a field of kube-proxy.',
     { omitDefault: true },
+  ),
+  balance: string(
+    'How an endpoint is chosen for Services that do not say by annotation: random, hash-connection, hash-client or least-connections. Empty: as in kube-proxy. Not a field of kube-proxy.',
+    { omitDefault: true, check: oneOf('', ...balances) },
   ),
   socketBalancing: string(
     'Let processes choose the endpoint of a Service when they connect (TCP): those of "pods", of the "node", "all", or those of a cgroup, by its folder. Empty: none. Not a field of kube-proxy.',

@@ -12,6 +12,8 @@ export interface ModeFacts {
   readonly defaultNodePortAddresses: readonly string[]
   /** Whether it chooses endpoints at random: then a process may also choose when it connects. */
   readonly choosesAtRandom: boolean
+  /** The ways to choose an endpoint that it has, for `balance`. */
+  readonly balances: readonly string[]
   /** The mode that replaces it where this machine cannot run it. */
   readonly standIn?: string
   /** The same with `--userspace-fallback`, as in kube-proxy's old documentation. */

@@ -23,6 +23,7 @@ export function validateConfiguration(config: KubeProxyConfiguration, modes: Ava
     ...checkDetectLocal(config),
     ...checkLogging(config),
     ...checkSocketBalancing(config, modes),
+    ...checkBalance(config, modes),
   ]
 }
 
@@ -69,6 +70,15 @@ function checkPeriods({ mode, syncPeriodMs, minSyncPeriodMs }: KubeProxyConfigur
   if (minSyncPeriodMs <= syncPeriodMs) return []
   const message = `must be greater than or equal to ${minPath}, which is ${formatDuration(minSyncPeriodMs)}`
   return [{ path, value: formatDuration(syncPeriodMs), message }]
+}
+
+function checkBalance({ balance, mode }: KubeProxyConfiguration, modes: AvailableModes): FieldError[] {
+  const facts = modes.find(({ name }) => name === mode)
+  if (balance === '' || facts === undefined || facts.balances.includes(balance)) return []
+  const able = modes.filter(({ balances }) => balances.includes(balance)).map(({ name }) => name)
+  // The check of the field says what is no way to choose at all.
+  if (able.length === 0) return []
+  return [{ path: 'balance', value: balance, message: `is not for mode ${mode}; it is for ${able.join(', ')}` }]
 }
 
 /** A process that connects does not know how a mode weighs or counts endpoints. */

@@ -2,6 +2,7 @@
 
 import { type Bytes, type Family, ipBytes } from '../lib/ip.ts'
 import { isLinkLocal, isLoopback, isUnspecified } from '../lib/ip.ts'
+import { isHash } from '../model/balance.ts'
 import type { BackendList } from '../model/backend-list.ts'
 import { Places } from '../table-sync/places.ts'
 import type { Frontend, Policy, Route, ServicePortChange, ServicePortName, ServicePortView } from '../model/types.ts'
@@ -37,8 +38,8 @@ export interface MapChange {
 
 /**
  * The frontends for which the rules would do nothing but lead to a backend. Not those with session affinity: it needs the client's
- * address, and a socket gets one later. Not those that only some sources may use, for the same reason. And not those with connect retry: each
- * attempt must be free to go to another backend.
+ * address, and a socket gets one later. Not those that only some sources may use, nor those that choose by a hash of the client, for the same
+ * reason. And not those with connect retry: each attempt must be free to go to another backend.
  */
 export function chosenFrontends(family: Family, view: ServicePortView, choosers: Choosers): ChosenFrontend[] {
   const { protocol, connectRetry, frontends } = view
@@ -61,7 +62,8 @@ function isMasqueraded({ kind, fromPods }: Frontend): boolean {
 }
 
 function policyOf({ verdict }: Route): Policy | undefined {
-  return verdict.kind === 'to' && !hasOwnAddress(verdict.backends) ? verdict.policy : undefined
+  if (verdict.kind !== 'to' || isHash(verdict.backends.balance) || hasOwnAddress(verdict.backends)) return undefined
+  return verdict.policy
 }
 
 /**

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { Balancer, type PoolBackend, type PoolContent } from './balancer.ts'
 import { HealthBoard } from './pool-board.ts'
+import { encodeAddress } from '../system/socket-address.ts'
 
 const backends: PoolBackend[] = ['a', 'b', 'c'].map((id, slot) => ({
   id,
@@ -13,8 +14,10 @@ function contentOf(ids: string, affinityMs?: number, health = HealthBoard.create
   return { backends: backends.filter(({ id }) => ids.includes(id)), health, affinityMs }
 }
 
+const somebody = encodeAddress('10.1.0.9', 4444)
+
 const picks = (balancer: Balancer, count: number, { client = 1, nowMs = 0 } = {}) =>
-  Array.from({ length: count }, () => balancer.pick(client, nowMs)?.id).join('')
+  Array.from({ length: count }, () => balancer.pick(client, nowMs, somebody)?.id).join('')
 
 describe('Balancer', () => {
   test('pick() takes the backends in turn', () => {
@@ -32,8 +35,25 @@ describe('Balancer', () => {
     expect(picks(new Balancer({ ...contentOf('ab'), turns: [a!, b!, a!] }), 7)).toBe('abaabaa')
   })
 
+  test('pick() by a hash of the client gives it the same backend, and another while that fails', () => {
+    const turns = Array.from({ length: 90 }, (_, i) => backends[i % 3]!)
+    const [byClient, byConnection] = (['client', 'connection'] as const).map(
+      (hashBy) => new Balancer({ ...contentOf('abc'), turns, hashBy }),
+    )
+    const ports = Array.from({ length: 50 }, (_, i) => encodeAddress('10.1.0.9', 40_000 + i))
+    const chosen = (balancer: Balancer) => ports.map((from) => balancer.pick(1, 0, from)!)
+    expect(new Set(chosen(byClient!)).size).toBe(1)
+    expect(new Set(chosen(byConnection!)).size).toBe(3)
+    expect(chosen(byConnection!)).toEqual(chosen(byConnection!))
+    const [own] = chosen(byClient!)
+    byClient!.failed(own!, 1, 0)
+    const others = new Set(chosen(byClient!))
+    expect(others.size).toBe(1)
+    expect(others.has(own!)).toBe(false)
+  })
+
   test('pick() gives no backend when there is none', () => {
-    expect(new Balancer(contentOf('')).pick(1, 0)).toBeUndefined()
+    expect(new Balancer(contentOf('')).pick(1, 0, somebody)).toBeUndefined()
   })
 
   test('a backend that failed is passed over, and the others share its part evenly', () => {
@@ -60,7 +80,7 @@ describe('Balancer', () => {
 
   test('with affinity a client gets the backend that it has been given, and others get theirs', () => {
     const balancer = new Balancer(contentOf('abc', 1000))
-    const given = balancer.pick(1, 0)!
+    const given = balancer.pick(1, 0, somebody)!
     balancer.remember(given, 1, 0)
     expect(new Set(picks(balancer, 5, { nowMs: 900 }))).toEqual(new Set(given.id))
     expect(new Set([2, 3, 4].map((client) => picks(balancer, 1, { client })))).toEqual(new Set('abc'))
@@ -73,7 +93,7 @@ describe('Balancer', () => {
 
   test('connections that fail together move the client once', () => {
     const balancer = new Balancer(contentOf('abc', 1000))
-    const given = balancer.pick(1, 0)!
+    const given = balancer.pick(1, 0, somebody)!
     balancer.failed(given, 1, 0)
     const next = picks(balancer, 1)
     balancer.failed(given, 1, 0)

@@ -1,9 +1,11 @@
-// Which backend a client gets: its own when it has one, otherwise the next in turn that has not failed lately.
+// Which backend a client gets: its own when it has one, otherwise that of its hash or the next in turn, if it has not failed lately.
 
 import { AffinityTable } from './affinity-table.ts'
-import type { AffinityEntry } from './pool.ts'
+import { jhash, scaleHash } from '../lib/jhash.ts'
+import { HASH_SEED } from '../lib/maglev.ts'
+import type { AffinityEntry, HashBy } from './pool.ts'
 import type { HealthBoard } from './pool-board.ts'
-import type { HostKey } from '../system/socket-address.ts'
+import { hostBytes, type HostKey, portOf } from '../system/socket-address.ts'
 
 export interface PoolBackend {
   /** `ip:port` */
@@ -20,6 +22,8 @@ export interface PoolContent {
   readonly backends: readonly PoolBackend[]
   /** Whose turn it is, one after the other, where some weigh more than others. */
   readonly turns?: readonly PoolBackend[] | undefined
+  /** A hash of the client says whose turn it is; absent: they take turns. */
+  readonly hashBy?: HashBy | undefined
   readonly health: HealthBoard
   /** undefined: no session affinity. */
   readonly affinityMs: number | undefined
@@ -52,13 +56,13 @@ export class Balancer {
 
   /**
    * The backend for a client; undefined when the list is empty. Makes the affinity entry at once: a client may begin several
-   * connections at the same time.
+   * connections at the same time. `address`: of the client, as a socket address.
    */
-  pick(client: HostKey, nowMs: number): PoolBackend | undefined {
+  pick(client: HostKey, nowMs: number, address: Uint8Array): PoolBackend | undefined {
     const known = this.#affinity?.find(client, nowMs)
     const own = known === undefined ? undefined : this.#byId.get(known)
     if (own !== undefined) return own
-    const chosen = this.#next(nowMs)
+    const chosen = this.#next(nowMs, address)
     if (chosen !== undefined) this.remember(chosen, client, nowMs)
     return chosen
   }
@@ -96,15 +100,23 @@ export class Balancer {
     return this.#byId.get(id)?.slot === slot
   }
 
-  #next(nowMs: number): PoolBackend | undefined {
-    const { backends, turns = backends, health } = this.#content
+  #next(nowMs: number, address: Uint8Array): PoolBackend | undefined {
+    const { backends, turns = backends, health, hashBy } = this.#content
+    let hashed = hashBy === undefined ? 0 : hashedTurn(address, hashBy, turns.length)
+    const turn = hashBy === undefined ? () => health.nextTurn() : () => hashed++
     for (let tries = turns.length; tries > 0; tries--) {
-      const candidate = turns[health.nextTurn() % turns.length]!
+      const candidate = turns[turn() % turns.length]!
       if (health.mayTry(candidate.slot, nowMs)) return candidate
     }
     // All of them have failed lately: better one of these than none.
-    return turns[health.nextTurn() % turns.length]
+    return turns[turn() % turns.length]
   }
+}
+
+function hashedTurn(address: Uint8Array, hashBy: HashBy, turns: number): number {
+  const port = portOf(address)
+  const words = hashBy === 'client' ? '' : String.fromCharCode(port >> 8, port & 255, 0, 0)
+  return scaleHash(jhash(hostBytes(address) + words, HASH_SEED), turns)
 }
 
 function indexOf(backends: readonly PoolBackend[]): ReadonlyMap<string, PoolBackend> {

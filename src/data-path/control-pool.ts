@@ -3,7 +3,7 @@
 import type { Family } from '../lib/ip.ts'
 import { monotonicMs } from './monotonic.ts'
 import type { SeenAs } from './seen-as.ts'
-import type { Command, PoolState } from './pool.ts'
+import type { Command, HashBy, PoolState } from './pool.ts'
 import { type BackendHealth, createCounters, HealthBoard, type PoolTotals, totalsOf } from './pool-board.ts'
 import type { PoolProtocol } from './sockets.ts'
 
@@ -17,6 +17,8 @@ export interface Backend {
 export interface PoolContents {
   readonly backends: readonly Backend[]
   readonly affinitySeconds: number | undefined
+  /** Absent: backends take turns. */
+  readonly hashBy?: HashBy | undefined
 }
 
 export interface NewPool extends PoolContents {
@@ -124,7 +126,7 @@ export class Pool {
 
   #state(): PoolState {
     this.#assignSlots()
-    const { backends, affinitySeconds } = this.#contents
+    const { backends, affinitySeconds, hashBy } = this.#contents
     return {
       backends: backends.map(({ ip, port, weight }) => {
         const id = idOf({ ip, port })
@@ -132,6 +134,7 @@ export class Pool {
       }),
       health: this.#health.memory,
       affinitySeconds,
+      hashBy,
     }
   }
 
@@ -155,8 +158,8 @@ export class Pool {
   }
 }
 
-function contentsOf({ backends, affinitySeconds }: PoolContents): PoolContents {
-  return { backends: backends.map(({ ip, port, weight }) => ({ ip, port, weight })), affinitySeconds }
+function contentsOf({ backends, affinitySeconds, hashBy }: PoolContents): PoolContents {
+  return { backends: backends.map(({ ip, port, weight }) => ({ ip, port, weight })), affinitySeconds, hashBy }
 }
 
 function idOf({ ip, port }: Backend): string {

@@ -127,14 +127,18 @@ export class Listeners {
 
   /** Opens or updates a pool. Returns the listeners that could not be opened, and why. */
   serve(desired: DesiredPool): ReadonlyMap<SeenAs, Refusal> {
-    const { name, service, protocol, backends, affinitySeconds } = desired
+    const { name, service, protocol, backends, affinitySeconds, hashBy } = desired
     const { family, plane } = this.#options
     let served = this.#byName.get(name)
-    if (served !== undefined) served.pool.update({ backends, affinitySeconds })
+    if (served !== undefined) served.pool.update({ backends, affinitySeconds, hashBy })
     else {
       const full = this.#shareIsFull(service)
       if (full !== undefined) return new Map(Array.from(desired.seenAs, (each) => [each, full]))
-      served = { service, pool: plane.open({ family, protocol, backends, affinitySeconds }), listeners: new Map() }
+      served = {
+        service,
+        pool: plane.open({ family, protocol, backends, affinitySeconds, hashBy }),
+        listeners: new Map(),
+      }
       this.#byName.set(name, served)
     }
     return this.#openListeners(served, desired)

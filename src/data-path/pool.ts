@@ -15,12 +15,17 @@ export interface BackendSpec {
   readonly weight?: number | undefined
 }
 
+/** By what of a client its backend is chosen: its address, or that and its port. */
+export type HashBy = 'client' | 'connection'
+
 /** What may change while a pool is open. */
 export interface PoolState {
   readonly backends: readonly BackendSpec[]
   /** Memory of the HealthBoard. */
   readonly health: SharedArrayBuffer
   readonly affinitySeconds: number | undefined
+  /** Absent: backends take turns. */
+  readonly hashBy?: HashBy | undefined
 }
 
 export interface PoolSpec extends PoolState {

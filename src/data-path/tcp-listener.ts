@@ -130,7 +130,7 @@ class Attempt implements EventHandler {
     const { shared, options, context } = this.#listener
     const { nowMs } = context.loop
     while (this.#tries < TRY_TIMEOUTS_MS.length) {
-      const backend = options.balancer.pick(this.#client, nowMs)
+      const backend = options.balancer.pick(this.#client, nowMs, this.#address)
       if (backend === undefined) break
       if (this.#tries++ > 0) options.counters[RETRIES]!++
       this.#backend = backend

@@ -1,10 +1,10 @@
 // One thread of the data path: it carries out commands and serves its listeners.
 
-import { Balancer, type PoolContent } from './balancer.ts'
-import { turnsOf } from '../lib/turns.ts'
+import { Balancer } from './balancer.ts'
+import { contentOf } from './pool-content.ts'
 import { ClientSources } from './client-sources.ts'
-import type { BackendSpec, Command, ListenerSpec, PoolSpec, PoolState, AffinityEntry } from './pool.ts'
-import { COUNTERS, countersOf, HealthBoard } from './pool-board.ts'
+import type { Command, ListenerSpec, PoolSpec, PoolState, AffinityEntry } from './pool.ts'
+import { COUNTERS, countersOf } from './pool-board.ts'
 import { EventLoop, type Resumable } from './event-loop.ts'
 import { Relays } from './relay.ts'
 import { encodeAddress, hostKey } from '../system/socket-address.ts'
@@ -177,26 +177,3 @@ export class DataPathThread {
 
 /** For a connection whose pool was closed while it was on its way from thread to thread. */
 const UNREAD_COUNTERS = new Float64Array(COUNTERS.length)
-
-function weightOf({ weight = 1 }: BackendSpec): number {
-  return weight
-}
-
-function isWeighted(backends: readonly BackendSpec[]): boolean {
-  return backends.some((backend) => weightOf(backend) !== weightOf(backends[0]!))
-}
-
-function contentOf({ backends, health, affinitySeconds }: PoolState): PoolContent {
-  const all = backends.map(({ ip, port, slot, serial }) => ({
-    id: `${ip} ${port}`,
-    address: encodeAddress(ip, port),
-    slot,
-    serial,
-  }))
-  return {
-    backends: all,
-    turns: isWeighted(backends) ? turnsOf(backends.map(weightOf)).map((index) => all[index]!) : undefined,
-    health: new HealthBoard(health),
-    affinityMs: affinitySeconds === undefined ? undefined : affinitySeconds * 1000,
-  }
-}

@@ -145,7 +145,7 @@ export class UdpListener extends Listener {
     const { shared, options, context } = this
     const { nowMs } = context.loop
     const client = hostKey(shared.address)
-    const backend = this.#backendOf(key, nowMs) ?? options.balancer.pick(client, nowMs)
+    const backend = this.#backendOf(key, nowMs) ?? options.balancer.pick(client, nowMs, shared.address)
     if (backend === undefined || !this.#hasRoom()) return 'nowhere'
     const address = shared.address.slice(0, shared.addressLength[0])
     const socket = connectToBackend(context, options, { protocol: 'UDP', backend: backend.address, client: address })

@@ -48,7 +48,8 @@ export function scaleHash(hash: number, modulus: number): number {
 function word(key: string, at: number): number {
   // charCodeAt() is NaN behind the end, which shifts as 0.
   return (
-    (key.charCodeAt(at) | 0) |
+    key.charCodeAt(at) |
+    0 |
     (key.charCodeAt(at + 1) << 8) |
     (key.charCodeAt(at + 2) << 16) |
     (key.charCodeAt(at + 3) << 24)

@@ -2,6 +2,7 @@
 //
 // What an annotation says wrongly is ignored: the Service works as without it, and its owner is told what is allowed.
 
+import { type Balance, BALANCE_ANNOTATION, BALANCES } from './balance.ts'
 import { CONNECT_RETRY_ANNOTATION } from './connect-retry.ts'
 import { Summary } from './summary.ts'
 import { TRAFFIC_METRICS_ANNOTATION } from './traffic-metrics.ts'
@@ -19,6 +20,10 @@ interface Annotation<T> {
 export type Refuse = (part: string, allowed: string) => void
 
 const ANNOTATIONS = {
+  balance: oneOf(
+    BALANCE_ANNOTATION,
+    Object.fromEntries(BALANCES.map((each) => [each, each])) as Record<Balance, Balance>,
+  ),
   weights: { key: WEIGHTS_ANNOTATION, parse: parseWeights },
   connectRetry: oneOf(CONNECT_RETRY_ANNOTATION, { on: true, off: false }),
   withoutLocal: oneOf(WITHOUT_LOCAL_ANNOTATION, WITHOUT_LOCAL_WORDS),

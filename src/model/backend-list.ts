@@ -5,6 +5,7 @@
 
 import { Buffer } from 'node:buffer'
 import { type Bytes, formatIp, asBytes, ipBytes } from '../lib/ip.ts'
+import type { Balance } from './balance.ts'
 import type { Backend } from './types.ts'
 import { DEFAULT_WEIGHT } from './weights.ts'
 
@@ -34,20 +35,23 @@ export class BackendList implements Iterable<Backend> {
   readonly recordLength: number
   /** Whether some weigh more than others. */
   readonly isWeighted: boolean
+  /** How one of them is chosen. */
+  readonly balance: Balance
 
   /** `records` as a {@link RecordWriter} writes them. */
-  constructor(records: Bytes, addressLength: number, isWeighted = false) {
+  constructor(records: Bytes, addressLength: number, isWeighted = false, balance: Balance = 'random') {
     this.records = records
     this.recordLength = addressLength + PORT_LENGTH + REST_LENGTH
     this.isWeighted = isWeighted
+    this.balance = balance
   }
 
-  static of(backends: readonly Backend[]): BackendList {
+  static of(backends: readonly Backend[], balance: Balance = 'random'): BackendList {
     const records = new RecordWriter(backends.length)
     for (const { ip, port, isLocal, mayBeLocal = false, weight = DEFAULT_WEIGHT } of backends) {
       records.add({ address: ipBytes(ip), port, isLocal, mayBeLocal, weight })
     }
-    return records.list()
+    return records.list(balance)
   }
 
   get length(): number {
@@ -108,7 +112,7 @@ export class BackendList implements Iterable<Backend> {
 
   /** A list of these records, which are of the same family. */
   rearranged(records: Bytes): BackendList {
-    return new BackendList(records, this.recordLength - PORT_LENGTH - REST_LENGTH)
+    return new BackendList(records, this.recordLength - PORT_LENGTH - REST_LENGTH, false, this.balance)
   }
 
   /** The indexes at which the other list has another address or port, or nothing. */
@@ -180,10 +184,11 @@ export class RecordWriter {
   }
 
   /** The list, or `previous` if it is equal. */
-  list(previous?: BackendList): BackendList {
+  list(balance: Balance, previous?: BackendList): BackendList {
     if (this.#end === 0) return BackendList.none
     const records = this.#bytes.toString('latin1', 0, this.#end)
-    if (previous?.records === records) return previous
-    return new BackendList(asBytes(records), this.#end / this.#count - PORT_LENGTH - REST_LENGTH, this.#isWeighted)
+    if (previous?.records === records && previous.balance === balance) return previous
+    const addressLength = this.#end / this.#count - PORT_LENGTH - REST_LENGTH
+    return new BackendList(asBytes(records), addressLength, this.#isWeighted, balance)
   }
 }

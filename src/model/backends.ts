@@ -2,6 +2,7 @@
 
 import { joinHostPort } from '../lib/ip.ts'
 import { type BackendList, RecordWriter } from './backend-list.ts'
+import type { Balance } from './balance.ts'
 import type { Endpoint } from './endpoints.ts'
 import type { Policy, ServicePortView } from './types.ts'
 import { DEFAULT_WEIGHT, LARGEST_WEIGHT } from './weights.ts'
@@ -19,12 +20,12 @@ export interface BackendLists {
 export function backendLists(
   all: readonly Endpoint[],
   { cluster, local }: { readonly cluster: readonly Endpoint[]; readonly local: readonly Endpoint[] },
-  previous: ServicePortView | undefined,
+  { balance, previous }: { readonly balance: Balance; readonly previous: ServicePortView | undefined },
 ): BackendLists {
   const endpoints = unionOf(all, cluster, local)
-  const union = toList(endpoints, previous?.backends)
+  const union = toList(endpoints, balance, previous?.backends)
   const narrow = (part: readonly Endpoint[], policy: Policy) =>
-    part.length === endpoints.length ? union : toList(part, previous?.lists[policy])
+    part.length === endpoints.length ? union : toList(part, balance, previous?.lists[policy])
   return { cluster: narrow(cluster, 'Cluster'), local: narrow(local, 'Local'), union }
 }
 
@@ -46,14 +47,14 @@ function unionOf(
   })
 }
 
-function toList(endpoints: readonly Endpoint[], previous: BackendList | undefined): BackendList {
+function toList(endpoints: readonly Endpoint[], balance: Balance, previous: BackendList | undefined): BackendList {
   const records = new RecordWriter(endpoints.length)
   const scale = scaleOf(endpoints)
   for (const { address, port, isLocal, nodeName, weight } of endpoints) {
     const whole = scale === 0 ? DEFAULT_WEIGHT : Math.min(LARGEST_WEIGHT, Math.round(weight * scale))
     records.add({ address, port, isLocal, mayBeLocal: nodeName === '', weight: whole })
   }
-  return records.list(previous)
+  return records.list(balance, previous)
 }
 
 /** What makes whole numbers of the weights: percentages are fractions. 0: none weighs anything, so all weigh the same. */

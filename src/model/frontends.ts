@@ -11,6 +11,7 @@
 import { cidrContains, compareCidrs, formatCidr, parseIp, ipBytes } from '../lib/ip.ts'
 import type { Cidr, Family } from '../lib/ip.ts'
 import { backendLists, type BackendLists, servingList } from './backends.ts'
+import { type Balance, balanceFor } from './balance.ts'
 import type { ClaimedFrontend } from './claims.ts'
 import { isRetried, type RetryScope } from './connect-retry.ts'
 import { NO_EJECTIONS, siftEjected, type Ejections } from './ejections.ts'
@@ -32,6 +33,8 @@ export interface PlanInput {
   readonly connectRetry?: RetryScope | undefined
   /** Backends that do not answer; ignored where connections are not retried. */
   readonly ejections?: Ejections | undefined
+  /** The ways to choose that the mode has; absent: all. */
+  readonly balances?: readonly Balance[] | undefined
 }
 
 export interface PlannedServicePort {
@@ -52,7 +55,8 @@ export function planServicePort(input: PlanInput): PlannedServicePort {
   const uses = { cluster: outside || (inside && !internalLocal), local: internalLocal || wantsLocal }
   const reachable = reachableEndpoints(endpoints, uses, node)
   const sifted = sift(reachable, retries ? (input.ejections ?? NO_EJECTIONS) : NO_EJECTIONS)
-  const lists = backendLists(endpoints, sifted, previous)
+  const balance = balanceFor(service.annotations.balance, { node: node.balance, able: input.balances })
+  const lists = backendLists(endpoints, sifted, { balance, previous })
   const verdicts = policyVerdicts(lists, reachable.anywhere)
   const hasNoLocal = verdicts.local.kind === 'drop'
   const withoutLocal = service.annotations.withoutLocal

@@ -1,5 +1,6 @@
 // What the proxy knows about this node, apart from services.
 
+import type { Balance } from './balance.ts'
 import type { Node } from '../kube/types.ts'
 import { compareCidrs, formatCidr, parseCidr } from '../lib/ip.ts'
 import type { Cidr, Family } from '../lib/ip.ts'
@@ -20,6 +21,8 @@ export interface NodeSettings {
   readonly localhostNodePorts?: boolean
   /** Whether addresses of services answer pings. */
   readonly answerPing?: boolean
+  /** How Services that do not say choose a backend; absent: as the mode does. */
+  readonly balance?: Balance | undefined
   readonly masqueradeAll: boolean
   readonly masqueradeBit: number
 }
@@ -51,6 +54,7 @@ export function planNodeView(settings: NodeSettings, facts: NodeFacts, family: F
       localhostNodePorts: namesLocalhost(settings.nodePortAddresses, family) ? 'served by listeners' : 'refused',
     }),
     ...(settings.answerPing === true && { answerPing: true }),
+    ...(settings.balance !== undefined && { balance: settings.balance }),
     serviceCidrs: cidrsOf(facts.serviceCidrs, family),
   }
 }

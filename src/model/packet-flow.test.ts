@@ -147,7 +147,7 @@ function follow({ model, node, from, to }: Packet): unknown {
   const isHairpin = backends.every(({ ip }) => ip === source)
   const isOnNode = backends.every(({ ip }) => nodeAddresses.includes(ip))
   const seenAs = from === 'node' || isHairpin || (masquerade && !isOnNode) ? 'node' : 'client'
-  const sticky = frontend.affinitySeconds !== undefined
+  const sticky = frontend.affinitySeconds !== undefined || verdict.backends.balance === 'hash-client'
   return { backends: [...new Set(backends.map(({ text }) => text))].sort(), seenAs, sticky }
 }
 

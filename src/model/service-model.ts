@@ -3,6 +3,7 @@
 import { namespacedName } from '../kube/types.ts'
 import type { EndpointSlice, NamespacedName, Service } from '../kube/types.ts'
 import { withElement, withoutElement } from '../lib/sorted-list.ts'
+import type { Balance } from './balance.ts'
 import { Claims } from './claims.ts'
 import { type Endpoint, mergeEndpoints, portKey, portSources } from './endpoints.ts'
 import { describeObjects } from './describe-objects.ts'
@@ -35,6 +36,8 @@ export interface ServiceModelOptions {
   readonly problems: ProblemLog
   /** Feature gate AllowServiceExternalIPs. */
   readonly allowExternalIPs: boolean
+  /** The ways to choose that the mode has; absent: all. */
+  readonly balances?: readonly Balance[] | undefined
   /** Whether connections are retried where a service has no annotation; absent: no. */
   readonly connectRetry?: RetryScope | undefined
   /** When the program started: earlier changes of endpoints are not timed. */
@@ -127,9 +130,9 @@ export class ServiceModel {
     const key = entry?.key ?? name
     const problems: string[] = []
     const annotationProblems: string[] = []
-    const { allowExternalIPs } = this.#options
+    const { allowExternalIPs, balances } = this.#options
     const { family } = this.#node
-    const info = parseService(service, key, { family, allowExternalIPs, problems, annotationProblems })
+    const info = parseService(service, key, { family, allowExternalIPs, balances, problems, annotationProblems })
     this.#options.problems.set(`Service ${key}`, family, problems)
     this.#options.problems.set(annotationsOf(`Service ${key}`), family, annotationProblems, key)
     this.#servicesTotal++
@@ -328,6 +331,7 @@ export class ServiceModel {
         former,
         connectRetry: this.#connectRetry,
         ejections: this.#ejections,
+        balances: this.#options.balances,
       })
     entry.views = plan?.views ?? NONE
     for (const view of entry.views) {
@@ -394,6 +398,7 @@ function concernsServices(before: NodeView, after: NodeView): boolean {
     before.zone !== after.zone ||
     before.nodeIp !== after.nodeIp ||
     before.masqueradeAll !== after.masqueradeAll ||
+    before.balance !== after.balance ||
     (before.localDetector.kind === 'none') !== (after.localDetector.kind === 'none')
   )
 }

@@ -1,6 +1,8 @@
 // All ports of one service at once.
 
 import { growList } from '../lib/grow-list.ts'
+import { maglevSize } from '../lib/maglev.ts'
+import { type Balance, isHash } from './balance.ts'
 import { claimedFrontends, describeFrontend } from './claims.ts'
 import type { ClaimedFrontend, Claims } from './claims.ts'
 import type { RetryScope } from './connect-retry.ts'
@@ -22,6 +24,8 @@ export interface ServicePlanInput {
   readonly former: ReadonlyMap<ServicePortName, ServicePortView>
   readonly connectRetry?: RetryScope | undefined
   readonly ejections?: Ejections | undefined
+  /** The ways to choose that the mode has; absent: all. */
+  readonly balances?: readonly Balance[] | undefined
 }
 
 export interface ServicePlan {
@@ -41,7 +45,7 @@ export interface ServicePlan {
 export const MOST_ENTRIES = 1_000_000
 
 export function planServicePorts(input: ServicePlanInput): ServicePlan {
-  const { info, slices, node, claims, former, connectRetry, ejections } = input
+  const { info, slices, node, claims, former, connectRetry, ejections, balances } = input
   const sources = portSources(slices)
   const noLocalEndpoints = { internal: 0, external: 0 }
   const losses: { name: ServicePortName; messages: string[] }[] = []
@@ -50,7 +54,7 @@ export function planServicePorts(input: ServicePlanInput): ServicePlan {
   for (const port of info.ports) {
     const previous = former.get(port.name)
     const ofPort = sources.get(portKey(port.portName, port.protocol)) ?? NONE
-    const needed = entriesOf(port, ofPort)
+    const needed = entriesOf(port, ofPort, node)
     if (entries + needed > MOST_ENTRIES) {
       const message = `the port is left out: with ${needed} entries in the kernel, the service would have more than ${MOST_ENTRIES}`
       losses.push({ name: port.name, messages: [message] })
@@ -61,7 +65,16 @@ export function planServicePorts(input: ServicePlanInput): ServicePlan {
     const claimed = claimedFrontends(port)
     const owned = claims.ownedBy(port, claimed)
     if (owned.length < claimed.length) losses.push({ name: port.name, messages: describeLosses(port, claimed, claims) })
-    const { view, lacksLocal } = planServicePort({ port, endpoints, node, owned, previous, connectRetry, ejections })
+    const { view, lacksLocal } = planServicePort({
+      port,
+      endpoints,
+      node,
+      owned,
+      previous,
+      connectRetry,
+      ejections,
+      balances,
+    })
     if (lacksLocal.internal) noLocalEndpoints.internal++
     if (lacksLocal.external) noLocalEndpoints.external++
     views = growList(views, previous !== undefined && sameView(previous, view) ? previous : view)
@@ -91,12 +104,16 @@ function describeLosses(port: ServicePortInfo, claimed: readonly ClaimedFrontend
 const NONE: readonly never[] = []
 
 /** How many entries the port needs where each frontend has a list of its own, as in nftables mode. Counted before any is made. */
-function entriesOf(port: ServicePortInfo, sources: readonly PortSource[]): number {
+function entriesOf(port: ServicePortInfo, sources: readonly PortSource[], node: NodeView): number {
   const { loadBalancerIPs, externalIPs, sourceRanges } = port.service
   const frontends = 2 + loadBalancerIPs.length + externalIPs.length
   // The node's own connections to a load balancer's address have that address as their source.
   const allowed = sourceRanges.length === 0 ? 0 : sourceRanges.length + loadBalancerIPs.length
-  return frontends * (1 + countEndpoints(sources)) + loadBalancerIPs.length * allowed
+  const endpoints = countEndpoints(sources)
+  const places = isHash(port.service.annotations.balance ?? node.balance ?? 'random')
+    ? maglevSize(endpoints)
+    : endpoints
+  return frontends * (1 + places) + loadBalancerIPs.length * allowed
 }
 
 function healthCheckOf(info: ServiceInfo, countLocal: () => number): HealthCheck | undefined {

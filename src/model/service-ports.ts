@@ -6,6 +6,7 @@ import { compareCidrs, formatCidr, parseCidr } from '../lib/ip.ts'
 import type { Cidr, Family } from '../lib/ip.ts'
 import { compareBytes, isOfFamily, parseAddress } from './address.ts'
 import type { Address } from './address.ts'
+import { type Balance, balanceHasNoEffect } from './balance.ts'
 import { readAnnotations, sameAnnotations, type ServiceAnnotations } from './annotations.ts'
 import { Summary } from './summary.ts'
 import { isLabel, isPortName, isPortNumber, isProtocol, quote } from './valid.ts'
@@ -49,6 +50,8 @@ export interface ParseServiceContext {
   readonly allowExternalIPs: boolean
   /** Messages about what is left out. */
   readonly problems: string[]
+  /** The ways to choose that the mode has; absent: all. */
+  readonly balances?: readonly Balance[] | undefined
   /** Messages about our annotations; absent: they are among the problems. */
   readonly annotationProblems?: string[]
 }
@@ -83,6 +86,8 @@ export function parseService(
   const annotations = readAnnotations(service.annotations, annotationProblems)
   if (annotations.withoutLocal !== undefined && !externalPolicyLocal)
     annotationProblems.push(withoutLocalHasNoEffect(service.externalTrafficPolicy))
+  if (annotations.balance !== undefined && context.balances?.includes(annotations.balance) === false)
+    annotationProblems.push(balanceHasNoEffect(annotations.balance, context.balances))
   const info: ServiceInfo & { ports: readonly ServicePortInfo[] } = {
     key,
     namespace: service.namespace,

@@ -5,6 +5,7 @@
 
 import type { Cidr, Family } from '../lib/ip.ts'
 import type { Protocol } from '../kube/types.ts'
+import type { Balance } from './balance.ts'
 import type { BackendList } from './backend-list.ts'
 
 /** `namespace/name:port`, or `namespace/name` for an unnamed port. */
@@ -174,6 +175,8 @@ export interface NodeView {
   readonly localhostNodePorts?: LocalhostNodePorts
   /** Whether cluster IPs and load-balancer IPs answer pings; absent: no. */
   readonly answerPing?: true
+  /** How Services that do not say choose a backend; absent: as the mode does. */
+  readonly balance?: Balance
   /** The ranges of cluster IPs, as far as the API server has them. */
   readonly serviceCidrs: readonly Cidr[]
 }

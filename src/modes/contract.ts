@@ -8,6 +8,7 @@ import type { Family } from '../lib/ip.ts'
 import type { Logger } from '../lib/log.ts'
 import type { Walkable } from '../packet-walk/types.ts'
 import type { ModeMetric } from '../metrics/metrics.ts'
+import type { Balance } from '../model/balance.ts'
 import type { Frontend, Policy, ServicePortView } from '../model/types.ts'
 import type { SharedTables } from '../reconcile/pacing.ts'
 import type { Programmer, ProgrammerReports } from '../reconcile/programmer.ts'
@@ -20,6 +21,7 @@ export type { Carried, Counted, TrafficCounter } from './traffic.ts'
 export interface Mode extends ModeFacts {
   /** Whether a change costs so little that it need not wait for others. */
   readonly changesAreCheap: boolean
+  readonly balances: readonly Balance[]
   /** Settings of its own that cannot change while it runs: `ipvs`, `conntrack.tcpBeLiberal`. */
   readonly restartFields: readonly string[]
   /** Which of the metrics that only some modes have are shown in this one, as kube-proxy does. */

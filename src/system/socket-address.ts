@@ -68,7 +68,7 @@ export function isSameHost(one: Uint8Array, other: Uint8Array): boolean {
   return true
 }
 
-function portOf(address: Uint8Array): number {
+export function portOf(address: Uint8Array): number {
   return (address[PORT_AT]! << 8) | address[PORT_AT + 1]!
 }
 
@@ -80,7 +80,7 @@ function ipv4Number(address: Uint8Array): number {
   return address[4]! * 0x1000000 + ((address[5]! << 16) | (address[6]! << 8) | address[7]!)
 }
 
-function hostBytes(address: Uint8Array): Bytes {
+export function hostBytes(address: Uint8Array): Bytes {
   const [at, length] = isIpv6(address) ? [IPV6_AT, 16] : [IPV4_AT, 4]
   let bytes = ''
   for (let i = at; i < at + length; i++) bytes += String.fromCharCode(address[i]!)

@@ -56,6 +56,47 @@ describe('keepPlaces()', () => {
   })
 })
 
+describe('places of a hash', () => {
+  const hashed = (...hosts: number[]) =>
+    BackendList.of(
+      hosts.map((host) => all[host]!),
+      'hash-client',
+    )
+  const view = fc.sample(arbitraryView(4, 0), { numRuns: 1, seed: 1 })[0]!
+
+  it('follow from the list alone, whatever came before', () => {
+    const places = new Places()
+    const [before, after] = [hashed(0, 1, 2, 3), hashed(0, 2, 3)]
+    places.keep({ ...view, lists: { Cluster: before } }, { ...view, lists: { Cluster: after } })
+    expect(places.of(after).records).toBe(inOrder(hashed(0, 2, 3)).records)
+    places.keep({ ...view, lists: { Cluster: after } }, { ...view, lists: { Cluster: pick(0, 2, 3) } })
+    expect(hostList(places.of(pick(0, 2, 3)))).toEqual([0, 2, 3])
+  })
+
+  it('are as many for many backends, and mostly the same when one goes', () => {
+    const [before, after] = [inOrder(hashed(0, 1, 2, 3)), inOrder(hashed(0, 2, 3))]
+    expect(before.length).toBe(after.length)
+    expect(after.placesUnlike(before).length / after.length).toBeLessThanOrEqual(1 / 4 + 0.02)
+  })
+
+  it('lead to the same host on every port of a service', () => {
+    const onPort = (port: number) =>
+      BackendList.of(
+        all.slice(0, 4).map((each) => ({ ...each, port })),
+        'hash-client',
+      )
+    expect(hostList(inOrder(onPort(8443)))).toEqual(hostList(inOrder(onPort(8080))))
+  })
+
+  it('have two backends of one host, too', () => {
+    const list = BackendList.of(
+      [80, 81].map((port) => ({ ...all[0]!, port })),
+      'hash-client',
+    )
+    expect(new Set(inOrder(list).map(({ port }) => port))).toEqual(new Set([80, 81]))
+  })
+})
+
 describe('Places', () => {
   const weighted = (...weights: number[]) => BackendList.of(weights.map((weight, host) => ({ ...all[host]!, weight })))
   const view = fc.sample(arbitraryView(4, 0), { numRuns: 1, seed: 1 })[0]!

@@ -1,12 +1,15 @@
 // Where each backend of a list stands in the kernel, where a list is a map from places to backends.
 //
-// Backends are chosen place by place, so one that weighs more than others has more places.
+// Backends are chosen place by place, so one that weighs more than others has more places. Where a hash of the client chooses the place,
+// the places are Maglev's table, which all nodes have.
 //
 // If places followed the order of addresses, the loss of one endpoint would move half of the others, for every frontend. So
 // backends that stay keep their places: new ones take the free places, and the last ones of the list fill the gaps that are left.
 
 import { apportion } from '../lib/apportion.ts'
 import { type Bytes, asBytes } from '../lib/ip.ts'
+import { hostTable } from '../lib/maglev.ts'
+import { isHash } from '../model/balance.ts'
 import { backendId, type BackendList } from '../model/backend-list.ts'
 import type { ServicePortView } from '../model/types.ts'
 
@@ -29,6 +32,7 @@ export class Places {
       const list = after.lists[policy]
       const former = before.lists[policy]
       if (list === undefined || former === undefined || known.has(list)) continue
+      if (isHash(list.balance) || isHash(former.balance)) continue
       known.add(list)
       this.arrange(list, this.#following(former, list))
     }
@@ -55,15 +59,26 @@ const places = new WeakMap<BackendList, BackendList>()
 
 /** The places of a list in order of addresses. */
 export function inOrder(list: BackendList): BackendList {
-  if (!list.isWeighted) return list
+  const isHashed = isHash(list.balance)
+  if (!list.isWeighted && !isHashed) return list
   let placed = places.get(list)
   if (placed === undefined) {
     const records = list.allRecords()
-    const counts = apportion(records.map((_, i) => list.weightAt(i)))
-    placed = list.rearranged(asBytes(records.map((record, i) => record.repeat(counts[i]!)).join('')))
+    const weights = records.map((_, i) => list.weightAt(i))
+    placed = list.rearranged(asBytes((isHashed ? hashed(list, records, weights) : repeated(records, weights)).join('')))
     places.set(list, placed)
   }
   return placed
+}
+
+function repeated(records: readonly Bytes[], weights: readonly number[]): string[] {
+  const counts = apportion(weights)
+  return records.map((record, i) => record.repeat(counts[i]!))
+}
+
+function hashed(list: BackendList, records: readonly Bytes[], weights: readonly number[]): Bytes[] {
+  const hosts = records.map((_, i) => ({ address: list.addressAt(i), port: list.portAt(i) }))
+  return hostTable(hosts, weights).map((i) => records[i]!)
 }
 
 /** The records of `wanted` in an order that leaves as many as possible where they are in `former`; undefined there: a free place. */

@@ -17,7 +17,7 @@ import { Balancer } from '../../src/data-path/balancer.ts'
 import { HealthBoard } from '../../src/data-path/pool-board.ts'
 import { decodeAddress, encodeAddress, hostKey } from '../../src/system/socket-address.ts'
 import { type PlannedNode, type PlannedWay, testPlannedFlows } from '../support/planned-node.ts'
-import { walkFlow } from '../support/walk-flow.ts'
+import { CLIENT_PORT, walkFlow } from '../support/walk-flow.ts'
 import type { Flow } from './packet-flow.ts'
 
 /** What a listener of the proxy has behind it. */
@@ -56,7 +56,7 @@ class NftablesNode implements PlannedNode, TableDriver {
     if (relay === undefined || address !== LOCALHOST[this.#node.family]) return way
     if (way.verdict !== 'accept' || way.translated) return way
     const host = hostKey(encodeAddress(address, 0))
-    const backend = relay.balancer.pick(host, this.clock.monotonicNow())!
+    const backend = relay.balancer.pick(host, this.clock.monotonicNow(), encodeAddress(address, 0))!
     relay.balancer.remember(backend, host, this.clock.monotonicNow())
     const to = decodeAddress(backend.address)
     const end = { destination: ipBytes(to.ip), destinationPort: to.port, translated: true, masqueraded: true }
@@ -66,6 +66,7 @@ class NftablesNode implements PlannedNode, TableDriver {
   #walkRules(flow: Flow, client: string, choice: number): PlannedWay {
     return walkFlow(this.#table!, flow, client, {
       random: (modulus) => choice % modulus,
+      sourcePort: CLIENT_PORT + choice,
       now: () => this.clock.monotonicNow(),
       dynamicElements: this.dynamicElements,
     })

@@ -3,7 +3,7 @@
 
 import { describe } from 'vitest'
 import { ManualClock } from '../support/manual-clock.ts'
-import { joinHostPort, ipBytes } from '../../src/lib/ip.ts'
+import { ipBytes } from '../../src/lib/ip.ts'
 import type { NodeView, ServicePortChange, ServicePortView } from '../../src/model/types.ts'
 import { type Entrance, listsOf } from '../../src/modes/userspace/plan/entrance.ts'
 import { USERSPACE_TABLE } from '../../src/modes/userspace/plan/planner.ts'
@@ -15,6 +15,8 @@ import type { Op, Table } from '../../src/nftables/types.ts'
 import type { Walk } from '../../src/nftables/walk.ts'
 import { Balancer } from '../../src/data-path/balancer.ts'
 import { isDisguised } from '../../src/data-path/client-sources.ts'
+import { contentOf } from '../../src/data-path/pool-content.ts'
+import { hashBy } from '../../src/model/balance.ts'
 import { HealthBoard } from '../../src/data-path/pool-board.ts'
 import { decodeAddress, encodeAddress, hostKey } from '../../src/system/socket-address.ts'
 import { type PlannedNode, type PlannedWay, testPlannedFlows } from '../support/planned-node.ts'
@@ -53,16 +55,12 @@ class UserspaceNode implements PlannedNode, TableDriver {
   async sync(changes: readonly ServicePortChange[]): Promise<void> {
     for (const { after } of changes) {
       for (const [list, { backends }] of after === undefined ? [] : listsOf(after)) {
-        const content = {
-          backends: backends.map(({ ip, port }, slot) => ({
-            id: joinHostPort(ip, port),
-            address: encodeAddress(ip, port),
-            slot,
-            serial: slot,
-          })),
-          health: HealthBoard.create(SLOTS),
-          affinityMs: secondsToMs(after!.frontends[0]?.affinitySeconds),
-        }
+        const content = contentOf({
+          backends: backends.map(({ ip, port, weight }, slot) => ({ ip, port, weight, slot, serial: slot })),
+          health: HealthBoard.create(SLOTS).memory,
+          affinitySeconds: after!.frontends[0]?.affinitySeconds,
+          hashBy: hashBy(backends.balance),
+        })
         const name = `${after!.name} ${list}`
         const balancer = this.#balancers.get(name)
         if (balancer === undefined) this.#balancers.set(name, new Balancer(content))
@@ -73,23 +71,22 @@ class UserspaceNode implements PlannedNode, TableDriver {
     await this.#programmer.finish()
   }
 
-  walk(flow: Flow, client: string): PlannedWay {
+  walk(flow: Flow, client: string, choice: number): PlannedWay {
     const walk = walkFlow(this.#table!, flow, client, {
       random: () => 0,
       now: () => this.clock.monotonicNow(),
       dynamicElements: new Map(),
     })
     const isCarried = walk.verdict === 'accept' && walk.translated && flow.to.protocol !== 'ICMP'
-    return isCarried ? this.#carry(walk, client, walk.met) : walk
+    return isCarried ? this.#carry(walk, encodeAddress(client, CLIENT_PORT + choice), walk.met) : walk
   }
 
   /** What the data path does with who comes in by a door. */
-  #carry(walk: Walk, client: string, met: readonly string[]): PlannedWay {
+  #carry(walk: Walk, from: Uint8Array, met: readonly string[]): PlannedWay {
     const { list, entrance } = this.#behind.get(walk.destinationPort)!
     const balancer = this.#balancers.get(list)!
-    const from = encodeAddress(client, CLIENT_PORT)
     const nowMs = this.clock.monotonicNow()
-    const backend = balancer.pick(hostKey(from), nowMs)!
+    const backend = balancer.pick(hostKey(from), nowMs, from)!
     balancer.remember(backend, hostKey(from), nowMs)
     const disguise = {
       family: this.#node.family,
@@ -135,10 +132,6 @@ class UserspaceNode implements PlannedNode, TableDriver {
   }
 
   close(): void {}
-}
-
-function secondsToMs(seconds: number | undefined): number | undefined {
-  return seconds === undefined ? undefined : seconds * 1000
 }
 
 describe('the plan of the userspace mode', () => {

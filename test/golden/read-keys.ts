@@ -17,6 +17,13 @@ export const readKeys: readonly ReadKey[] = [
       'How much endpoints weigh, `big-node=4, 10.1.0.7=0, 10.2.0.0/16=50%, *=1`. Our own; [more](../guides/balancing.md#weights).',
   },
   {
+    key: 'service.kube-proxy-ts.io/balance',
+    what: 'annotation',
+    on: 'Service',
+    effect:
+      'How an endpoint is chosen: `random`, `hash-connection`, `hash-client`, `least-connections`; without it, `--balance` says. Our own; [more](../guides/balancing.md).',
+  },
+  {
     key: 'service.kube-proxy-ts.io/connect-retry',
     what: 'annotation',
     on: 'Service',

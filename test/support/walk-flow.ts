@@ -8,23 +8,23 @@ import { type Flow, sources } from '../conformance/packet-flow.ts'
 import { nodeAddresses } from './addresses.ts'
 
 /** What the way depends on besides the packet. */
-type Circumstances = Omit<Parameters<typeof walkTable>[2], 'isLocalAddress'>
+type Circumstances = Omit<Parameters<typeof walkTable>[2], 'isLocalAddress'> & { readonly sourcePort?: number }
 
-/** The client's port of all flows. */
+/** The client's port of all flows that do not say. */
 export const CLIENT_PORT = 40_000
 
 export function walkFlow(
   table: Table,
   { from, to }: Flow,
   client: string,
-  circumstances: Circumstances,
+  { sourcePort = CLIENT_PORT, ...circumstances }: Circumstances,
 ): Walk & { readonly met: readonly string[] } {
   const packet = {
     inputInterface: sources[from].iif,
     source: ipBytes(client),
     destination: ipBytes(to.address),
     protocol: to.protocol,
-    sourcePort: CLIENT_PORT,
+    sourcePort,
     destinationPort: to.port,
   }
   const walk = walkTable(table, packet, {

@@ -1,6 +1,7 @@
 // What the schedulers do with real connections: the mode leaves the choice to the kernel, and says how much each weighs.
 
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { BALANCE_ANNOTATION } from '../../src/model/balance.ts'
 import { WEIGHTS_ANNOTATION } from '../../src/model/weights.ts'
 import { crowdIp, pods } from '../support/addresses.ts'
 import { service, slice } from '../support/kube-objects.ts'
@@ -27,12 +28,16 @@ afterEach(() => {
 async function serve(
   scheduler: string,
   weights: readonly number[] = [1, 1, 1],
+  annotations: Record<string, string> = {},
 ): Promise<{ address: string; port: number }> {
   const address = `10.2.0.${++number}`
   const backends = names.slice(0, weights.length).map((name) => pods[name].ip[4])
   const text = backends.map((ip, i) => `${ip}=${weights[i]}`).join(',')
   node = await IpvsNode.open(network.node, { scheduler })
-  await node.put(service({ clusterIPs: [address], annotations: { [WEIGHTS_ANNOTATION]: text } }), slice(backends))
+  await node.put(
+    service({ clusterIPs: [address], annotations: { [WEIGHTS_ANNOTATION]: text, ...annotations } }),
+    slice(backends),
+  )
   return { address, port: 80 }
 }
 
@@ -107,6 +112,29 @@ describe('scheduler', () => {
       first.push(hosts[0]!)
     }
     expect(new Set(first)).toEqual(new Set(names))
+  })
+
+  test('balance hash-client: a client always comes to the same, whatever its port, and different clients to different ones', async () => {
+    const to = await serve('rr', [1, 1, 1], { [BALANCE_ANNOTATION]: 'hash-client' })
+    const first: string[] = []
+    for (let client = 1; client <= 24; client++) {
+      const hosts = await ask(to, 3, crowdIp(4, client))
+      expect(new Set(hosts).size, `client ${client}`).toBe(1)
+      first.push(hosts[0]!)
+    }
+    expect(new Set(first)).toEqual(new Set(names))
+  })
+
+  test('balance hash-connection: spreads the connections of one client', async () => {
+    const to = await serve('rr', [1, 1, 1], { [BALANCE_ANNOTATION]: 'hash-connection' })
+    expect(new Set(await ask(to, 30))).toEqual(new Set(names))
+  })
+
+  test('balance least-connections: the fewest connections, for its weight', async () => {
+    const to = await serve('rr', [3, 1], { [BALANCE_ANNOTATION]: 'least-connections' })
+    const hosts: string[] = []
+    for (let i = 0; i < 8; i++) hosts.push((await hold(to)).host)
+    expect(count(hosts)).toEqual({ localB: 6, localC: 2 })
   })
 
   test('dh: a service always leads to the same', async () => {

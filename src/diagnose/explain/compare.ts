@@ -22,7 +22,7 @@ export function compareWays(decision: Decision, { ways, isPartial }: Ways, conte
     reached.add(endOf(way))
   }
   if (decision.isRelayed === true) return [...complaints]
-  const isSticky = ways.some(({ affinityEntry }) => affinityEntry !== undefined)
+  const isSticky = decision.isHashed === true || ways.some(({ affinityEntry }) => affinityEntry !== undefined)
   if (decision.outcome === 'to' && context.endsAt === undefined && !isPartial && !isSticky) {
     for (const { ip, port, eligible } of decision.backends) {
       const text = joinHostPort(ip, port)

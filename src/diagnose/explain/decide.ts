@@ -13,6 +13,7 @@ import {
 } from '../../model/follow.ts'
 import { isRefusedOnLocalhost } from '../../model/localhost.ts'
 import { LOCALHOST } from '../../model/node-port-addresses.ts'
+import { type Balance, isHash } from '../../model/balance.ts'
 import { NO_EJECTIONS, siftEjected } from '../../model/ejections.ts'
 import { planSelection, type Topology, whyNotSelected } from '../../model/topology.ts'
 import type { Backend, Policy, Route } from '../../model/types.ts'
@@ -29,6 +30,8 @@ export interface Decision {
   readonly dialled: Dialled | undefined
   /** A listener of the proxy takes it: rules leave it alone. */
   readonly isRelayed?: true
+  /** A hash chooses the endpoint: this client does not come to all that are eligible. */
+  readonly isHashed?: true
   /** Undefined: any source may connect. */
   readonly sources: { readonly allowed: boolean; readonly why: string } | undefined
   readonly policy: DecidedPolicy | undefined
@@ -99,8 +102,10 @@ function decideConnection(known: Known, decided: Decided, connection: Dialling, 
   const isRelayed = frontend.kind === 'nodePort' && isServedOnLocalhost(decided, connection)
   if (verdict.kind === 'to') {
     const eligible = backends.filter((each) => each.eligible).length
-    const because = `${view.name} has ${eligible} of ${backends.length} endpoints for this client`
-    if (!isRelayed) return { ...common, outcome: 'to', because }
+    const choice = isRelayed ? '' : CHOICES[verdict.backends.balance]
+    const because = `${view.name} has ${eligible} of ${backends.length} endpoints for this client${choice}`
+    const isHashed = isHash(verdict.backends.balance) ? { isHashed: true as const } : {}
+    if (!isRelayed) return { ...common, ...isHashed, outcome: 'to', because }
     return { ...common, outcome: 'to', because: `${because}, and a listener of the proxy relays to them`, isRelayed }
   }
   const because = `${view.name} ${verdict.reason}`
@@ -126,6 +131,14 @@ function decideLeft(
   if (mode.semantics.guards !== 'all addresses' || !isBound || isOwnAddress(destination))
     return { outcome: 'untouched', because }
   return { outcome: 'reject', because: `${because}; but ${destination} is an address of this node, for another port` }
+}
+
+/** How one is chosen, where the annotation or the flag says. */
+const CHOICES: Readonly<Record<Balance, string>> = {
+  random: '',
+  'hash-connection': ', and a hash of its address and port chooses one',
+  'hash-client': ', and a hash of its address chooses one, always the same',
+  'least-connections': ', and those with fewer open connections get more',
 }
 
 function isServedOnLocalhost({ node }: Decided, { destination }: Connection): boolean {

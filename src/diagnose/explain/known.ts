@@ -2,6 +2,7 @@
 
 import type { EndpointSlice, NamespacedName, Service } from '../../kube/types.ts'
 import type { Family } from '../../lib/ip.ts'
+import type { Balance } from '../../model/balance.ts'
 import type { RetryScope } from '../../model/connect-retry.ts'
 import { FrontendIndex, type OpenLoopback } from '../../model/follow.ts'
 import { LOCALHOST } from '../../model/node-port-addresses.ts'
@@ -15,7 +16,7 @@ export interface Known {
   readonly source: string
   /** False: only a dump of rules is there, and nothing is decided. */
   readonly hasObjects: boolean
-  readonly mode: { readonly name: string; readonly semantics: ModeSemantics }
+  readonly mode: { readonly name: string; readonly semantics: ModeSemantics; readonly balances: readonly Balance[] }
   readonly nodes: Readonly<Partial<Record<Family, NodeView>>>
   /** Of the node, both families, without those of services. */
   readonly machineAddresses: readonly string[]
@@ -59,7 +60,8 @@ export function decideAll(known: Known, family: Family): Decided | undefined {
   if (node === undefined) return undefined
   const log = new ProblemLog(() => {})
   const { allowExternalIPs, connectRetry } = known
-  const model = new ServiceModel({ node, problems: log, allowExternalIPs, connectRetry, startedMs: 0 })
+  const { balances } = known.mode
+  const model = new ServiceModel({ node, problems: log, allowExternalIPs, balances, connectRetry, startedMs: 0 })
   model.setEjections(new Set(known.ejected.keys()), [])
   for (const service of known.services) model.setService(service)
   for (const slice of known.slices) model.setSlice(slice)

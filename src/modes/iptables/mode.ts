@@ -22,6 +22,7 @@ export const iptablesMode: Mode = {
     'iptablesRules',
     'iptablesRulesWritten',
   ],
+  balances: ['random'],
   choosesAtRandom: true,
   retries: 'kernel',
   translates: 'by rules',

@@ -1,5 +1,6 @@
 // The descriptor of the ipvs mode.
 
+import { BALANCES } from '../../model/balance.ts'
 import type { Mode } from '../contract.ts'
 import { LINK } from './plan/names.ts'
 
@@ -11,6 +12,7 @@ export const ipvsMode: Mode = {
   changesAreCheap: true,
   restartFields: ['ipvs'],
   metrics: ['conntrackDuration', 'conntrackDeleted'],
+  balances: BALANCES,
   choosesAtRandom: false,
   retries: 'behind IPVS',
   translates: 'by IPVS',

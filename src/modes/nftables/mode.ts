@@ -15,6 +15,7 @@ export const nftablesMode: Mode = {
     'nftablesSyncFailures',
     'nftablesCleanupFailures',
   ],
+  balances: ['random', 'hash-connection', 'hash-client'],
   choosesAtRandom: true,
   retries: 'kernel',
   translates: 'by rules',

@@ -8,6 +8,7 @@ export const userspaceMode: Mode = {
   changesAreCheap: true,
   restartFields: ['userspace'],
   metrics: ['conntrackDuration', 'conntrackDeleted'],
+  balances: ['random', 'hash-connection', 'hash-client'],
   choosesAtRandom: false,
   retries: 'mode',
   translates: 'by relaying',

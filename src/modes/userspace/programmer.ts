@@ -6,6 +6,7 @@
 // A UDP listener to which rules lead no more stays open for the clients who came through it, as long as their backends serve:
 // policies choose for new clients and do not disturb others, as in the other modes.
 
+import { hashBy } from '../../model/balance.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { joinHostPort } from '../../lib/ip.ts'
 import type { NodeView, ServicePortChange, ServicePortName, ServicePortView } from '../../model/types.ts'
@@ -210,6 +211,7 @@ export class UserspaceProgrammer implements Programmer {
           protocol: view.protocol === 'UDP' ? 'UDP' : 'TCP',
           backends: [...backends],
           affinitySeconds: view.frontends[0]?.affinitySeconds,
+          hashBy: hashBy(backends.balance),
           seenAs,
           preferredPort: (each) => preferredPort(view, { list, seenAs: each }),
         })

@@ -1,4 +1,5 @@
 import type { Family } from '../../../src/lib/ip.ts'
+import { type Balance, BALANCE_ANNOTATION } from '../../../src/model/balance.ts'
 import { WEIGHTS_ANNOTATION } from '../../../src/model/weights.ts'
 import { node, pods } from '../../support/addresses.ts'
 import { aName, aService, aSlice, type EndpointWish } from '../../support/builders.ts'
@@ -81,4 +82,74 @@ function weightCases(family: Family): PacketFlowCase[] {
   ]
 }
 
-export const balanceCases: readonly PacketFlowCase[] = ([4, 6] as const).flatMap(weightCases)
+const balance = (text: Balance) => ({ [BALANCE_ANNOTATION]: text })
+
+function hashCases(family: Family): PacketFlowCase[] {
+  const about = `balance by hash, IPv${family}`
+  const all = ['localB', 'localC', 'remoteA'] as const
+  const client = aBalanced(family)
+  const connection = aBalanced(family)
+  const local = aBalanced(family, { externalTrafficPolicy: 'Local' })
+  const nonsense = aBalanced(family)
+  const at = node.ip[family]
+  // What IPVS chooses is the kernel's: test/uml/ipvs-schedulers.test.ts has it.
+  const modes = ['nftables', 'userspace'] as const
+  return [
+    {
+      ...row(`${about}: a client comes to the same endpoint again, while it is there`, {
+        objects: [client.service(balance('hash-client')), client.slice(all)],
+        flows: [
+          flow('localPod', clusterIp(client.service()), stickily(reaches(...all))),
+          flow('node', clusterIp(client.service()), stickily(reachesMasqueraded(...all))),
+          { ...flow('external', nodePort(client.service(), at), stickily(reachesMasqueraded(...all))), clients: 48 },
+        ],
+        steps: [
+          {
+            when: 'two endpoints go',
+            put: [client.slice(['localC'])],
+            flows: [flow('localPod', clusterIp(client.service()), stickily(reaches('localC')))],
+          },
+          {
+            when: 'the annotation goes',
+            put: [client.service(), client.slice(all)],
+            flows: [flow('localPod', clusterIp(client.service()), reaches(...all))],
+          },
+        ],
+      }),
+      modes,
+    },
+    {
+      ...row(`${about}: with policy Local, clients from outside have the table of the local endpoints`, {
+        objects: [local.service(balance('hash-client')), local.slice(all)],
+        flows: [
+          { ...flow('external', nodePort(local.service(), at), stickily(reaches('localB', 'localC'))), clients: 48 },
+          flow('localPod', clusterIp(local.service()), stickily(reaches(...all))),
+        ],
+      }),
+      modes,
+    },
+    row(`${about}: the connections of a client come to all endpoints, for their ports differ`, {
+      objects: [connection.service(balance('hash-connection')), connection.slice(all)],
+      flows: [
+        flow('localPod', clusterIp(connection.service()), reaches(...all)),
+        flow('external', nodePort(connection.service(), at), reachesMasqueraded(...all)),
+      ],
+      steps: [
+        {
+          when: 'an endpoint goes',
+          put: [connection.slice(['localB', 'remoteA'])],
+          flows: [flow('localPod', clusterIp(connection.service()), reaches('localB', 'remoteA'))],
+        },
+      ],
+    }),
+    row(`${about}: what the annotation may not say has no effect`, {
+      objects: [nonsense.service({ [BALANCE_ANNOTATION]: 'hash' }), nonsense.slice(all)],
+      flows: [flow('localPod', clusterIp(nonsense.service()), reaches(...all))],
+    }),
+  ]
+}
+
+export const balanceCases: readonly PacketFlowCase[] = ([4, 6] as const).flatMap((family) => [
+  ...weightCases(family),
+  ...hashCases(family),
+])

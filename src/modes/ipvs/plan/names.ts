@@ -38,8 +38,3 @@ export const CHAINS = {
   hostPortGuard: 'host-port-guard',
   masquerading: 'masquerading',
 } as const
-
-/** The set of the frontends whose short circuit has `count` endpoints to choose from. */
-export function countSetName(chain: string, count: number): string {
-  return `${chain}-${count}`
-}

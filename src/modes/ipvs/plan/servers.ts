@@ -24,7 +24,7 @@ export function planServers(node: NodeView, port: ServicePortView, settings: Ser
     if (isLeftAlone(frontend)) return []
     const destinations = destinationsOf(frontend)
     const by = frontend.address === undefined ? 'nodePort' : 'address'
-    const scheduler = schedulerFor(servedVerdict(frontend), settings)
+    const { scheduler, flags } = schedulingOf(servedVerdict(frontend), settings)
     return addressesOf(frontend, settings).map((address) => ({
       by,
       server: {
@@ -33,7 +33,7 @@ export function planServers(node: NodeView, port: ServicePortView, settings: Ser
         address,
         port: frontend.port,
         scheduler,
-        schedulerFlags: flagsFor(scheduler),
+        schedulerFlags: flags,
         persistenceSeconds: frontend.affinitySeconds,
       },
       destinations,
@@ -48,8 +48,21 @@ function addressesOf(frontend: Frontend, { nodePortAddresses }: ServerSettings):
 /** Schedulers that do not look at weights, and those that do the same with weights. */
 const WEIGHED: Readonly<Record<string, string>> = { rr: 'wrr', lc: 'wlc' }
 
-function schedulerFor(verdict: Verdict, { scheduler }: ServerSettings): string {
-  return (verdict.kind === 'to' && verdict.backends.isWeighted ? WEIGHED[scheduler] : undefined) ?? scheduler
+interface Scheduling {
+  readonly scheduler: string
+  readonly flags: number
+}
+
+function schedulingOf(verdict: Verdict, { scheduler }: ServerSettings): Scheduling {
+  if (verdict.kind !== 'to') return { scheduler, flags: flagsFor(scheduler) }
+  const { balance, isWeighted } = verdict.backends
+  // While a destination drains, its clients need another one.
+  const { fallback, port } = SCHEDULER_FLAGS
+  if (balance === 'hash-client') return { scheduler: 'mh', flags: fallback }
+  if (balance === 'hash-connection') return { scheduler: 'mh', flags: fallback | port }
+  const plain = balance === 'least-connections' ? 'lc' : scheduler
+  const chosen = (isWeighted ? WEIGHED[plain] : undefined) ?? plain
+  return { scheduler: chosen, flags: flagsFor(chosen) }
 }
 
 /** As kube-proxy: Maglev hashing takes the client's port, too, so that one client is spread over many backends. */

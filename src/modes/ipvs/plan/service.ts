@@ -1,6 +1,7 @@
 // How one service port looks in the table around IPVS: as elements of the fixed sets and maps.
 
 import { type Bytes, type Family, asBytes } from '../../../lib/ip.ts'
+import type { BackendList } from '../../../model/backend-list.ts'
 import type { Frontend, NodeView, ServicePortView } from '../../../model/types.ts'
 import { addressField, integerField, portField, protocolField } from '../../../nftables/fields.ts'
 import type { Fragment, SharedRule } from '../../../nftables/fragment.ts'
@@ -19,7 +20,8 @@ import { makeSet } from '../../../nftables/make-set.ts'
 import { planSources } from '../../../table-sync/plan/sources.ts'
 import { NODE_PORT_KEY, serviceKey } from '../../../table-sync/plan/schema.ts'
 import { isLeftAlone, servedVerdict, shortCircuitVerdict } from './frontend.ts'
-import { CHAINS, countSetName, SETS } from './names.ts'
+import { countSetName, placeOf } from '../../../table-sync/plan/place.ts'
+import { CHAINS, SETS } from './names.ts'
 import { type Schema, schemaFor } from './schema.ts'
 
 export function planFragment(node: NodeView, port: ServicePortView): Fragment {
@@ -71,7 +73,7 @@ function planShortCircuit(node: NodeView, frontend: Frontend, { key, elements }:
   const schema = schemaFor(node.family)
   const kind = frontend.kind === 'nodePort' ? 'nodePort' : 'service'
   const backends = inOrder(verdict.backends)
-  const shared = shortCircuitRule(node.family, kind, backends.length)
+  const shared = shortCircuitRule(node.family, kind, backends)
   const endpoints = kind === 'nodePort' ? schema.nodePortEndpoints : schema.serviceEndpoints
   elements.add(shared.set, { key })
   for (let slot = 0; slot < backends.length; slot++) {
@@ -82,17 +84,24 @@ function planShortCircuit(node: NodeView, frontend: Frontend, { key, elements }:
 
 const rules = new Map<string, SharedRule>()
 
-/** The rule for all frontends whose short circuit has so many endpoints, made once. */
-function shortCircuitRule(family: Family, kind: 'nodePort' | 'service', count: number): SharedRule {
-  const id = `${family} ${kind} ${count}`
+/** The rule for all frontends whose short circuit has so many places, made once. */
+function shortCircuitRule(
+  family: Family,
+  kind: 'nodePort' | 'service',
+  { length: count, balance }: BackendList,
+): SharedRule {
+  const id = `${family} ${kind} ${countSetName('', count, balance)}`
   let shared = rules.get(id)
   if (shared === undefined) {
     const byNodePort = kind === 'nodePort'
     const chain = byNodePort ? CHAINS.nodePortShortCircuit : CHAINS.serviceShortCircuit
     const key = matchKeys(family)[kind]
-    const set = makeSet(countSetName(chain, count), byNodePort ? NODE_PORT_KEY : serviceKey(family))
+    const set = makeSet(countSetName(chain, count, balance), byNodePort ? NODE_PORT_KEY : serviceKey(family))
     const endpoints = byNodePort ? SETS.nodePortEndpoints : SETS.serviceEndpoints
-    const rule = nft.rule([nft.isIn(key, set.name), nft.dnatTo(family, [...key, nft.random(count)], endpoints)])
+    const rule = nft.rule([
+      nft.isIn(key, set.name),
+      nft.dnatTo(family, [...key, placeOf(family, count, balance)], endpoints),
+    ])
     rules.set(id, (shared = { set, chain, rule }))
   }
   return shared

@@ -1,6 +1,7 @@
 // A table that is there already has its backends at places, perhaps at others than a new table would: they stay there.
 
 import { type Bytes, type Family, asBytes } from '../../../lib/ip.ts'
+import { isHash } from '../../../model/balance.ts'
 import type { BackendList } from '../../../model/backend-list.ts'
 import type { ServicePortView } from '../../../model/types.ts'
 import type { Fragment } from '../../../nftables/fragment.ts'
@@ -21,7 +22,8 @@ export function adoptPlaces(
   for (const frontend of port.frontends) {
     for (const { set, backends } of listsOf(family, frontend)) {
       // All frontends of a list have the same places.
-      if (seen.has(backends)) continue
+      // What a hash chooses from is the same everywhere.
+      if (seen.has(backends) || isHash(backends.balance)) continue
       seen.add(backends)
       const known = new Map(backends.allRecords().map((record, i) => [endpointData(backends, i), record]))
       const former: (Bytes | undefined)[] = []

@@ -3,7 +3,8 @@
 import type { Op, Table } from '../../../nftables/types.ts'
 import { PING_SET } from '../../../table-sync/plan/ping.ts'
 import { isSourceSetName } from '../../../table-sync/plan/sources.ts'
-import { CHAINS, isRecordSetName, SETS, splitCountSetName } from './names.ts'
+import { splitCountSetName } from '../../../table-sync/plan/place.ts'
+import { CHAINS, isRecordSetName, SETS } from './names.ts'
 
 /** Names that kube-proxy has, too, and the same meaning for. */
 const SHARED_CHAINS: ReadonlySet<string> = new Set([

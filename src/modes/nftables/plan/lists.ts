@@ -4,7 +4,8 @@ import type { Bytes } from '../../../lib/ip.ts'
 import type { Table } from '../../../nftables/types.ts'
 import type { ListLengths } from '../../../table-sync/table-planner.ts'
 import { BY_ADDRESS, BY_NODE_PORT } from './frontend.ts'
-import { splitCountSetName, SETS } from './names.ts'
+import { splitCountSetName } from '../../../table-sync/plan/place.ts'
+import { SETS } from './names.ts'
 
 /** By the set of the frontends that choose from it: the map of places. */
 const MAPS: ReadonlyMap<string, string> = new Map(

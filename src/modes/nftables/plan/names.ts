@@ -59,17 +59,6 @@ export const CHAINS = {
   refuseLocalhost: 'refuse-localhost-nodeport',
 } as const
 
-/** The set of the frontends that have `count` endpoints to choose from. */
-export function countSetName(frontends: string, count: number): string {
-  return `${frontends}-${count}`
-}
-
-/** Undefined for a name that is not of this kind. */
-export function splitCountSetName(name: string): { readonly frontends: string; readonly count: number } | undefined {
-  const [, frontends, count] = /^(.*)-(\d+)$/.exec(name) ?? []
-  return frontends === undefined ? undefined : { frontends, count: Number(count) }
-}
-
 const RECORD_SETS = { services: 'service-affinity-record', nodePorts: 'nodeport-affinity-record' } as const
 
 /** The frontends of a protocol whose clients are remembered, and by which chain. */

@@ -62,7 +62,9 @@ function planRules(node: NodeView, frontend: Frontend, sharedRules: Set<SharedRu
   if (frontend.allowedSources !== undefined) sharedRules.add(FIREWALL_RULES[node.family])
   planSourceRules(frontend, sharedRules)
   for (const { list, backends } of listsOf(node.family, frontend)) {
-    sharedRules.add(pickRule(node.family, { frontends: sets, list, count: inOrder(backends).length }))
+    sharedRules.add(
+      pickRule(node.family, { frontends: sets, list, count: inOrder(backends).length, balance: backends.balance }),
+    )
   }
 }
 
@@ -153,7 +155,7 @@ function planLists(node: NodeView, frontend: Frontend, target: ListTarget): void
   const others = other && listsOf(node.family, other)
   for (const { list, set, backends } of listsOf(node.family, frontend)) {
     const placed = placesOf(backends)!
-    const pick = pickRule(node.family, { frontends: sets, list, count: placed.length })
+    const pick = pickRule(node.family, { frontends: sets, list, count: placed.length, balance: backends.balance })
     sharedRules.add(pick)
     elements.add(pick.set, { key })
     for (const place of differences(placed, placesOf(others?.find((each) => each.list === list)?.backends))) {

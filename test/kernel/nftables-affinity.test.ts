@@ -55,6 +55,18 @@ describe.skipIf(!isRoot)('forgetting clients in the kernel (needs root)', () => 
     expect(new NftablesDriver({ family: 'ip', table: 'kube-proxy' }).destroys).toBe(true)
   })
 
+  it('has room for as many clients as a map of nft', () => {
+    driver.apply([
+      { op: 'addTable', comment: undefined },
+      { op: 'addSet', set },
+    ])
+    expect(driver.read()?.sets.get('affinity')).toEqual(set)
+    nft('add', 'chain', 'ip', 'kube-proxy', 'c')
+    nft('add', 'rule', 'ip', 'kube-proxy', 'c', 'update', '@affinity', '{ ip saddr : ip daddr . tcp dport }')
+    expect(nft('list', 'map', 'ip', 'kube-proxy', 'affinity')).toContain('size 65535')
+    expect(driver.read()?.sets.get('affinity')).toEqual(set)
+  })
+
   it.each(['destroy what is there', 'refuse to delete what is not there'])('kernels that %s', (kernel) => {
     const older: TableDriver = {
       apply: (ops) => driver.apply(ops),

@@ -19,7 +19,7 @@ table ip t {
   }
   map numbers { typeof numgen random mod 2 : ip daddr; elements = { 0 : 10.0.0.1, 1 : 10.0.0.2, 4294967295 : 10.0.0.3 }; }
   map to-number { typeof ip daddr : numgen random mod 2; elements = { 10.0.0.1 : 7 }; }
-  map affinity { type ipv4_addr : ipv4_addr . inet_service; flags dynamic,timeout; size 65535; timeout 3h; }
+  map affinity { type ipv4_addr : ipv4_addr . inet_service; flags dynamic,timeout; size 1000; timeout 3h; }
   map jumps {
     type ipv4_addr . inet_proto . inet_service : verdict
     comment "where to"
@@ -51,7 +51,7 @@ table ip6 t {
     flags interval
     elements = { fd00::1 . tcp . 80 . fd00::/16 }
   }
-  map affinity { type ipv6_addr : ipv6_addr . inet_service; flags dynamic,timeout; size 65535; }
+  map affinity { type ipv6_addr : ipv6_addr . inet_service; flags dynamic,timeout; size 1000; }
 }
 `
 
@@ -101,7 +101,7 @@ describe.skipIf(!isRoot)('sets in the kernel (needs root)', () => {
       data: ['ipv4_addr', 'inet_service'],
       dynamic: true,
       timeoutMs: 10_800_000,
-      size: 65535,
+      size: 1000,
     })
     expect([...table.elements.get('cidrs')!.values()]).toEqual([
       { key: ip('10.0.0.0'), keyEnd: ip('10.255.255.255') },

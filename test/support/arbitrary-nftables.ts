@@ -23,7 +23,7 @@ export function arbitraryBytes(length: number): fc.Arbitrary<Bytes> {
 const fieldType = fc.constantFrom(...(Object.keys(FIELD_LENGTHS) as FieldType[]))
 const fields = (maxLength: number) => fc.array(fieldType, { minLength: 1, maxLength })
 
-export const arbitrarySet: fc.Arbitrary<NftSet> = fc.record({
+const anySet = fc.record({
   name: arbitraryName,
   key: fields(4),
   data: fc.option(fc.oneof(fields(2), fc.constant('verdict' as const)), { nil: undefined }),
@@ -33,6 +33,12 @@ export const arbitrarySet: fc.Arbitrary<NftSet> = fc.record({
   size: fc.option(fc.integer({ min: 1, max: 100_000 }), { nil: undefined }),
   comment: arbitraryComment,
 })
+
+/** The kernel gives a dynamic set a size. */
+export const arbitrarySet: fc.Arbitrary<NftSet> = anySet.map((set) => ({
+  ...set,
+  size: set.dynamic ? (set.size ?? 65_535) : set.size,
+}))
 
 function arbitraryField(type: FieldType): fc.Arbitrary<Bytes> {
   const length = FIELD_LENGTHS[type]

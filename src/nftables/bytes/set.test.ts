@@ -41,6 +41,13 @@ describe('sets', () => {
     expect(desc?.concat).toEqual([{ length: 1 }, { length: 16 }])
   })
 
+  it('that packets fill begin small where the kernel knows their size', () => {
+    const descOf = (set: Partial<NftSet>) => setToAttributes('t', { ...base, ...set }, 1).desc
+    expect(descOf({ dynamic: true, size: 65_535 })).toBeUndefined()
+    expect(descOf({ dynamic: true, size: 1000 })).toEqual({ size: 1000 })
+    expect(descOf({ size: 65_535 })).toEqual({ size: 65_535 })
+  })
+
   // Captured from nft 1.0.6 with --debug=mnl.
   it.each<[string, Partial<NftSet>, string[]]>([
     ['type ipv4_addr', {}, ['000402000000']],

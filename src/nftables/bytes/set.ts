@@ -45,9 +45,16 @@ export const setAttributes = nest({
 
 export type SetAttributes = Infer<typeof setAttributes>
 
+/**
+ * The size that the kernel itself gives a dynamic set, with the first rule that adds to it. The set then begins small and grows.
+ * Where a size is given, the kernel makes a table for so many elements at once, a megabyte and milliseconds for each set.
+ */
+const DYNAMIC_SIZE = 65_535
+
 /** `id` is any number that no other set of the same transaction has. */
 export function setToAttributes(table: string, set: NftSet, id: number): SetAttributes {
-  const { name, key, data, timeoutMs, size } = set
+  const { name, key, data, dynamic, timeoutMs } = set
+  const size = dynamic && set.size === DYNAMIC_SIZE ? undefined : set.size
   const concat =
     set.interval && key.length > 1 ? { concat: key.map((field) => ({ length: FIELD_TYPES[field].length })) } : {}
   const desc = { ...(size === undefined ? {} : { size }), ...concat }
@@ -72,15 +79,16 @@ export function isAnonymous({ flags = 0 }: SetAttributes): boolean {
 
 export function setFromAttributes(wire: SetAttributes): NftSet {
   const flags = wire.flags ?? 0
-  const dynamic = uapi.NFT_SET_EVAL | uapi.NFT_SET_TIMEOUT
+  const dynamicFlags = uapi.NFT_SET_EVAL | uapi.NFT_SET_TIMEOUT
+  const dynamic = (flags & dynamicFlags) === dynamicFlags
   return {
     name: wire.name,
     key: fieldTypesOf(wire.keyType ?? 0),
     data: (flags & uapi.NFT_SET_MAP) === 0 ? undefined : dataFields(wire.dataType ?? 0),
     interval: (flags & uapi.NFT_SET_INTERVAL) !== 0,
-    dynamic: (flags & dynamic) === dynamic,
+    dynamic,
     timeoutMs: wire.timeoutMs,
-    size: wire.desc?.size,
+    size: wire.desc?.size ?? (dynamic ? DYNAMIC_SIZE : undefined),
     comment: decodeComment(UDATA_SET_COMMENT, wire.userdata),
   }
 }

@@ -26,10 +26,12 @@ export interface PartSizes {
   readonly whole: number
   /** Of more than that, so many are one part. */
   readonly elements: number
+  /** So many sets and chains may come, change and go in one transaction, and of more than that so many are one part. */
+  readonly objects: number
 }
 
 /** The kernel takes some milliseconds for a part, and has enlarged a set by the time that it gets the next. */
-export const PART_SIZES: PartSizes = { whole: 4000, elements: 2000 }
+export const PART_SIZES: PartSizes = { whole: 4000, elements: 2000, objects: 400 }
 
 /** What an element says of its frontend: a source that may connect, the backend at one of its places, or anything else. */
 type Role = 'source' | 'place' | 'decision'

@@ -86,7 +86,8 @@ export class Transaction {
 
   /** As one transaction, or where that would keep the kernel for long, as several: see parts.ts. */
   *parts(sizes: PartSizes = PART_SIZES): Generator<readonly Op[]> {
-    if (this.#elements <= sizes.whole) {
+    const objects = this.#addSets.length + this.#rules.length + this.#deleteSets.length
+    if (this.#elements <= sizes.whole && objects <= sizes.objects) {
       yield this.ops()
       return
     }
@@ -99,12 +100,31 @@ export class Transaction {
       added: this.#addElements,
     }
     // What elements need, before; what needs none of them any more, afterwards.
-    const first = [...this.#addSets, ...this.#addChains, ...this.#rules.filter((op) => !isLate(op))]
-    const last = [...this.#rules.filter(isLate), ...this.#deleteSets, ...this.#deleteChains]
-    yield first
+    const groups = (ops: readonly Op[]) => inGroups(ops, sizes.objects)
+    yield* groups(this.#addSets)
+    yield* groups(this.#addChains)
+    yield* groups(this.#rules.filter((op) => !isLate(op)))
     yield* inParts(changes, sizes)
-    yield last
+    yield* groups(this.#rules.filter(isLate))
+    yield* groups(this.#deleteSets)
+    yield* groups(this.#deleteChains)
   }
+}
+
+/** A chain that is flushed gets its rules at once: no packet meets it without them. */
+function* inGroups(ops: readonly Op[], most: number): Generator<readonly Op[]> {
+  let group: Op[] = []
+  let chain: string | undefined
+  for (const op of ops) {
+    const isRule = op.op === 'addRule'
+    if (group.length >= most && !(isRule && op.chain === chain)) {
+      yield group
+      group = []
+    }
+    group.push(op)
+    chain = isRule ? op.chain : op.op === 'flushChain' ? op.name : undefined
+  }
+  if (group.length > 0) yield group
 }
 
 export interface NewTable {

@@ -70,6 +70,18 @@ function giants(): Giant[] {
       },
     },
     {
+      field: 'ports with affinity',
+      objects: (round) => {
+        const sticky = ports.slice(0, 5000)
+        const service = aService({
+          ...base,
+          ports: changed(sticky, round, { name: 'other', port: 65_000, targetPort: 8080 }),
+          spec: { sessionAffinity: 'ClientIP' },
+        })
+        return [service, aSlice(service, ['localB'], { name: base.name })]
+      },
+    },
+    {
       field: 'endpoints',
       objects: (round) => {
         const service = aService(base)
@@ -105,6 +117,7 @@ const FIELD_LIMITS: Readonly<Record<string, Limits>> = {
   'external IPs': MULTIPLIED,
   'load-balancer IPs': MULTIPLIED,
   ports: MULTIPLIED,
+  'ports with affinity': MULTIPLIED,
 }
 /** iptables-restore is another process, and reads all rules of a chain again when one of them changes. */
 const OTHER_PROGRAM: Limits = { ...LIMITS, answerMs: 1000, followsMs: 10_000 }

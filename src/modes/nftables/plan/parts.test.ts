@@ -95,8 +95,8 @@ test('in parts, a change comes to the same, and at no moment reaches a client wh
   fc.assert(
     fc.property(change, (pairs) => {
       const [before, after] = [pairs.map(([was]) => was), pairs.map(([, now]) => now)]
-      const sizes = { whole: 0, elements: 1 }
-      const whole = { whole: Infinity, elements: 0 }
+      const sizes = { whole: 0, elements: 1, objects: 4 }
+      const whole = { whole: Infinity, elements: 0, objects: Infinity }
       const states = [new TableState(nftablesPlanner.base(node)), new TableState(nftablesPlanner.base(node))]
       const from = build(before, states[0]!)
       build(before, states[1]!)

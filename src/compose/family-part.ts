@@ -1,6 +1,8 @@
 // What one IP family of a proxy has of its own: a pipeline, and the health check ports of its services.
 
 import { conntrackFlows } from '../conntrack/driver.ts'
+import { ConnectionEnder } from '../ends/connection-ender.ts'
+import { endsKernel } from '../ends/kernel.ts'
 import { anEvent } from '../kube/event-kinds.ts'
 import type { EventRecorder } from '../kube/events.ts'
 import { systemClock } from '../lib/clock.ts'
@@ -37,6 +39,8 @@ export interface FamilyPartOptions {
   readonly log: Logger
   /** Whether services without a setting of their own have connect retry. */
   readonly connectRetry: RetryScope
+  /** Whether the kernel carries connections: others can be ended by it alone. */
+  readonly endsConnections: boolean
   /** Followers of each write, besides the flow cleaner and the health check ports. */
   readonly followers: readonly Follower[]
   /** Other writes to the kernel for this family. */
@@ -47,6 +51,8 @@ export class FamilyPart {
   readonly pipeline: FamilyPipeline
   readonly #serviceHealth: ServiceHealth
   readonly #flows: FlowCleaner
+  /** In modes in which the kernel carries connections. */
+  readonly #ender: ConnectionEnder | undefined
   /** The services that the health checks were made from. */
   #syncedChecks: readonly HealthCheck[] | undefined
 
@@ -55,6 +61,7 @@ export class FamilyPart {
     const clock = systemClock
     this.#serviceHealth = openServiceHealth(options)
     this.#flows = openFlowCleaner(options, () => this.pipeline.views())
+    this.#ender = options.endsConnections ? openConnectionEnder(options) : undefined
     this.pipeline = new FamilyPipeline({
       node,
       model: new ServiceModel({
@@ -63,6 +70,7 @@ export class FamilyPart {
         allowExternalIPs,
         balances: options.balances,
         connectRetry: options.connectRetry,
+        endsConnections: options.endsConnections,
         startedMs: clock.now(),
       }),
       programmer: openProgrammer(options),
@@ -74,6 +82,7 @@ export class FamilyPart {
       log,
       followers: [
         { name: 'udp_flows', follow: (applied) => this.#flows.follow(applied) },
+        { name: 'ended_connections', follow: ({ node: now, changes }) => this.#ender?.follow(now, changes) },
         { name: 'health_ports', follow: () => this.#syncServiceHealth() },
         ...options.followers,
       ],
@@ -90,6 +99,7 @@ export class FamilyPart {
     return closeAll(
       () => this.pipeline.stop(),
       () => this.#flows.stop(),
+      () => this.#ender?.stop(),
       () => this.#serviceHealth.close(),
     )
   }
@@ -152,6 +162,20 @@ function openFlowCleaner(
     machineAddresses,
     views,
     targets: flowTargets && ((view) => flowTargets(node.family, view)),
+  })
+}
+
+function openConnectionEnder({ node, metrics, log, machineAddresses }: FamilyPartOptions): ConnectionEnder {
+  const ipFamily = `IPv${node.family}` as const
+  return new ConnectionEnder({
+    kernel: endsKernel,
+    machineAddresses,
+    onEnded: (connections) => {
+      metrics.endedConnections.with(ipFamily).inc(connections)
+      log.v(2)?.info('Reset connections to removed endpoints', { ipFamily, connections })
+    },
+    failures: followerFailures({ metrics, clock: systemClock, log }, 'ended_connections', ipFamily),
+    clock: systemClock,
   })
 }
 

@@ -368,6 +368,7 @@ export class NodeProxy {
       balances: this.#mode.balances,
       periods: periodsOf(this.#loaded, this.#mode),
       connectRetry: this.#loaded.config.connectRetry,
+      endsConnections: this.#mode.translates !== 'by relaying',
       followers: this.#followers(family),
       allowExternalIPs: featureEnabled(this.#loaded.config.featureGates, 'AllowServiceExternalIPs'),
       machineAddresses: () => this.#state.machineAddresses,

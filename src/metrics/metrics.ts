@@ -269,6 +269,11 @@ function ownMetrics() {
       help: 'Connections that were given another backend, by how the one before had failed: refused, silent or unreachable',
       labels: ['ip_family', 'reason'],
     }),
+    endedConnections: counter({
+      name: 'kubeproxyts_ended_connections_total',
+      help: 'TCP connections to removed endpoints that were reset, for Services with the annotation removed-endpoints',
+      labels: ['ip_family'],
+    }),
     retryMissed: counter({
       name: 'kubeproxyts_connect_retry_missed_total',
       help: 'How often the kernel reported failures faster than the proxy could read them; the rest were not handled',

@@ -14,6 +14,7 @@ import { backendLists, type BackendLists, servingList } from './backends.ts'
 import { type Balance, balanceFor } from './balance.ts'
 import type { ClaimedFrontend } from './claims.ts'
 import { isRetried, type RetryScope } from './connect-retry.ts'
+import { planEnds } from './ends.ts'
 import { NO_EJECTIONS, siftEjected, type Ejections } from './ejections.ts'
 import type { Endpoint } from './endpoints.ts'
 import type { ServiceInfo, ServicePortInfo } from './service-ports.ts'
@@ -46,6 +47,7 @@ export interface PlannedServicePort {
 export function planServicePort(input: PlanInput): PlannedServicePort {
   const { port, endpoints, node, owned, previous } = input
   const { service } = port
+  const ends = port.protocol === 'TCP' ? service.annotations.ends : undefined
   const retries = port.protocol === 'TCP' && isRetried(service.annotations.connectRetry, input.connectRetry ?? false)
   const inside = owned.some(({ address }) => address === service.clusterIP)
   const outside = owned.length > (inside ? 1 : 0)
@@ -99,6 +101,7 @@ export function planServicePort(input: PlanInput): PlannedServicePort {
       connectRetry: retries ? true : undefined,
       ejected: sifted.ejected.length === 0 ? undefined : ejectedBackends(sifted.ejected, previous),
       healthCheckNodePort: service.healthCheckNodePort === 0 ? undefined : service.healthCheckNodePort,
+      ends: ends === undefined ? undefined : planEnds(endpoints, ends, previous?.ends),
     },
     lacksLocal: { internal: internalLocal && hasNoLocal, external: wantsLocal && hasNoLocal },
   }
@@ -120,6 +123,7 @@ export function sameView(a: ServicePortView, b: ServicePortView): boolean {
     a.connectRetry === b.connectRetry &&
     a.ejected === b.ejected &&
     a.healthCheckNodePort === b.healthCheckNodePort &&
+    a.ends === b.ends &&
     a.frontends.length === b.frontends.length &&
     a.frontends.every((frontend, i) => sameFrontend(frontend, b.frontends[i] as Frontend))
   )

@@ -9,6 +9,7 @@ import { type Endpoint, mergeEndpoints, portKey, portSources } from './endpoints
 import { describeObjects } from './describe-objects.ts'
 import type { ModelObjects } from './describe-objects.ts'
 import { isRetried, type RetryScope } from './connect-retry.ts'
+import { ENDS_HAVE_NO_EFFECT } from './ends.ts'
 import { NO_EJECTIONS, type Ejections } from './ejections.ts'
 import { endpointPlaces } from './node-name-problem.ts'
 import type { EndpointPlaces } from './node-name-problem.ts'
@@ -40,6 +41,8 @@ export interface ServiceModelOptions {
   readonly balances?: readonly Balance[] | undefined
   /** Whether connections are retried where a service has no annotation; absent: no. */
   readonly connectRetry?: RetryScope | undefined
+  /** False: the mode cannot end connections to removed endpoints; absent: it can. */
+  readonly endsConnections?: boolean | undefined
   /** When the program started: earlier changes of endpoints are not timed. */
   readonly startedMs: number
 }
@@ -130,9 +133,10 @@ export class ServiceModel {
     const key = entry?.key ?? name
     const problems: string[] = []
     const annotationProblems: string[] = []
-    const { allowExternalIPs, balances } = this.#options
+    const { allowExternalIPs, balances, endsConnections = true } = this.#options
     const { family } = this.#node
     const info = parseService(service, key, { family, allowExternalIPs, balances, problems, annotationProblems })
+    if (info?.annotations.ends !== undefined && !endsConnections) annotationProblems.push(ENDS_HAVE_NO_EFFECT)
     this.#options.problems.set(`Service ${key}`, family, problems)
     this.#options.problems.set(annotationsOf(`Service ${key}`), family, annotationProblems, key)
     this.#servicesTotal++

@@ -6,6 +6,7 @@
 import type { Cidr, Family } from '../lib/ip.ts'
 import type { Protocol } from '../kube/types.ts'
 import type { Balance } from './balance.ts'
+import type { EndpointEnds } from './ends.ts'
 import type { BackendList } from './backend-list.ts'
 
 /** `namespace/name:port`, or `namespace/name` for an unnamed port. */
@@ -105,6 +106,8 @@ export interface ServicePortView {
   readonly ejected?: readonly Backend[] | undefined
   /** The port of the health check for the service's load balancers; absent: none. */
   readonly healthCheckNodePort?: number | undefined
+  /** The endpoints with which their TCP connections are to end. Absent: connections stay. */
+  readonly ends?: EndpointEnds | undefined
 }
 
 /** A service port whose view changed: new without `before`, gone without `after`. */

@@ -23,6 +23,7 @@ const RTN_LOCAL = 2
 const ICMP_PORT_UNREACH = 3
 const ICMPV6_PORT_UNREACH = 4
 const NFT_REJECT_ICMP_UNREACH = 0
+const NFT_REJECT_TCP_RST = 1
 const ICMP_DEST_UNREACH = 3
 export const ICMP_ECHO = 8
 export const ICMPV6_ECHO_REQUEST = 128
@@ -103,16 +104,16 @@ export const protocol: Operand = {
   load: (dreg) => ({ kind: 'meta', key: 'l4proto', dreg }),
 }
 
-export const destinationPort: Operand = {
-  text: 'th dport',
-  words: 1,
-  load: (dreg) => ({ kind: 'payload', base: 'transport', offset: 2, length: 2, dreg }),
-}
-
 export const sourcePort: Operand = {
   text: 'th sport',
   words: 1,
   load: (dreg) => ({ kind: 'payload', base: 'transport', offset: 0, length: 2, dreg }),
+}
+
+export const destinationPort: Operand = {
+  text: 'th dport',
+  words: 1,
+  load: (dreg) => ({ kind: 'payload', base: 'transport', offset: 2, length: 2, dreg }),
 }
 
 /** The destination that the client dialled, before any translation. */
@@ -430,6 +431,12 @@ export function reject(family: Family): Piece {
   return { text: 'reject', expressions: [{ kind: 'reject', type: NFT_REJECT_ICMP_UNREACH, code }] }
 }
 
+/** Refuses with a TCP reset. Behind a match on TCP. */
+export const rejectWithReset: Piece = {
+  text: 'reject with tcp reset',
+  expressions: [{ kind: 'reject', type: NFT_REJECT_TCP_RST, code: 0 }],
+}
+
 export const masquerade: Piece = {
   text: 'masquerade fully-random',
   expressions: [{ kind: 'masq', flags: NF_NAT_RANGE_PROTO_RANDOM_FULLY }],
@@ -487,6 +494,14 @@ export function addToSet(set: string, key: readonly Operand[], timeoutMs: number
   return {
     text: `add @${set} { ${concat(key)} timeout ${time} }`,
     expressions: [...loadAll(key), { kind: 'dynset', op: 'add', set, keyReg: 0, timeoutMs }],
+  }
+}
+
+/** Takes the key out of a dynamic set. */
+export function deleteFromSet(set: string, key: readonly Operand[]): Piece {
+  return {
+    text: `delete @${set} { ${concat(key)} }`,
+    expressions: [...loadAll(key), { kind: 'dynset', op: 'delete', set, keyReg: 0 }],
   }
 }
 

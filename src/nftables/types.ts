@@ -166,7 +166,7 @@ export type Expression =
   | { readonly kind: 'verdict'; readonly code: 'jump' | 'goto'; readonly chain: string }
   | {
       readonly kind: 'dynset'
-      readonly op: 'add' | 'update'
+      readonly op: 'add' | 'update' | 'delete'
       readonly set: string
       readonly keyReg: number
       readonly dataReg?: number

@@ -339,6 +339,10 @@ class Machine {
     const key = this.#fetch(e.keyReg, keyLength(set))
     const length = Array.isArray(set.data) ? fieldsLength(set.data) : 0
     const nowMs = this.#environment.now()
+    if (e.op === 'delete') {
+      entries.delete(key)
+      return 'next'
+    }
     const present = entries.get(key)
     // An entry that is there keeps its value: the kernel only lets it live longer.
     const data = present !== undefined && present.expiresMs > nowMs ? present.data : this.#fetch(e.dataReg ?? 0, length)

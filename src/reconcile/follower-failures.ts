@@ -12,6 +12,7 @@ export type FollowerName =
   | 'socket_balancing'
   | 'cleanup'
   | 'connect_retry'
+  | 'ended_connections'
   | 'health_ports'
   | 'metrics'
   | 'other_modes'

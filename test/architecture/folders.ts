@@ -175,6 +175,12 @@ export const folders: readonly Folder[] = [
     effects: ['retry-table.ts', 'nflog.ts', 'trial.ts', 'connect-retry.ts', 'cleanup.ts'],
   },
   {
+    folder: 'ends',
+    what: 'resets connections to removed endpoints: the nftables table, the packets that wake idle sides',
+    imports: ['lib', 'system', 'nftables', 'conntrack', 'model'],
+    effects: ['ending.ts', 'kernel.ts', 'wake-socket.ts'],
+  },
+  {
     folder: 'connect',
     what: 'socket balancing: which frontends, the BPF programs, the maps',
     imports: ['lib', 'system', 'bpf', 'conntrack', 'model', 'table-sync'],
@@ -217,6 +223,7 @@ export const folders: readonly Folder[] = [
       'config',
       'model',
       'retry',
+      'ends',
       'connect',
       'metrics',
       'modes',

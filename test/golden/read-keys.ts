@@ -31,6 +31,13 @@ export const readKeys: readonly ReadKey[] = [
       'With `--connect-retry`: `off` takes it out; with `--connect-retry=annotated`: only those that say `on`. Their clients get another endpoint when the one they got does not answer. Without the flag it has no effect. Our own; [more](../guides/dead-pods.md).',
   },
   {
+    key: 'service.kube-proxy-ts.io/removed-endpoints',
+    what: 'annotation',
+    on: 'Service',
+    effect:
+      'Open TCP connections to an endpoint that is removed: `keep` (the default), `reset` when it is gone, or `reset after 30s` of terminating; never while it serves. Our own; [more](../guides/removed-endpoints.md).',
+  },
+  {
     key: 'service.kube-proxy-ts.io/without-local-endpoints',
     what: 'annotation',
     on: 'Service',

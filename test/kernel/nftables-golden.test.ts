@@ -1,6 +1,7 @@
 // Every rule of the golden tables, compiled by nft from its text, is what we send. So nft can print all that we write.
 
 import { describe, expect, it } from 'vitest'
+import { planEndsTable } from '../../src/ends/plan-table.ts'
 import { parseCidr } from '../../src/lib/ip.ts'
 import { CHAINS } from '../../src/modes/nftables/plan/names.ts'
 import { nftablesPlanner } from '../../src/modes/nftables/plan/planner.ts'
@@ -49,6 +50,21 @@ it.each([4, 6] as const)('so is the rule that answers pings, for IPv%d', (family
   expect(compiled.get(CHAINS.natPrerouting)).toEqual(
     table.chains.get(CHAINS.natPrerouting)!.rules.map(({ expressions }) => expressions),
   )
+})
+
+it.each([4, 6] as const)('so are the rules that reset connections to removed endpoints, for IPv%d', (family) => {
+  const { chains, sets } = planEndsTable(family)
+  const table = {
+    family: nftFamily(family),
+    name: 'ends',
+    comment: undefined,
+    sets: new Map([...(sets ?? [])].map((set) => [set.name, set])),
+    chains: new Map([...chains].map((chain) => [chain.name, chain])),
+    elements: new Map(),
+  }
+  const compiled = compileTableWithNft(formatTable(table))
+  for (const { name, rules } of chains)
+    expect(compiled.get(name), name).toEqual(rules.map(({ expressions }) => expressions))
 })
 
 describe('a range of sources', () => {

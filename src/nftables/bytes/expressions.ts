@@ -209,7 +209,14 @@ const KNOWN: Known = {
       nest({
         keyReg: attr(uapi.NFTA_DYNSET_SREG_KEY, register),
         dataReg: opt(uapi.NFTA_DYNSET_SREG_DATA, register),
-        op: attr(uapi.NFTA_DYNSET_OP, named(be32, { add: uapi.NFT_DYNSET_OP_ADD, update: uapi.NFT_DYNSET_OP_UPDATE })),
+        op: attr(
+          uapi.NFTA_DYNSET_OP,
+          named(be32, {
+            add: uapi.NFT_DYNSET_OP_ADD,
+            update: uapi.NFT_DYNSET_OP_UPDATE,
+            delete: uapi.NFT_DYNSET_OP_DELETE,
+          }),
+        ),
         timeoutMs: opt(uapi.NFTA_DYNSET_TIMEOUT, be64number),
         set: attr(uapi.NFTA_DYNSET_SET_NAME, cstring),
         flags: opt(uapi.NFTA_DYNSET_FLAGS, be32),

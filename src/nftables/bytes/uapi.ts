@@ -237,6 +237,7 @@ export const NFTA_DYNSET_FLAGS = 9
 
 export const NFT_DYNSET_OP_ADD = 0
 export const NFT_DYNSET_OP_UPDATE = 1
+export const NFT_DYNSET_OP_DELETE = 2
 
 export const NFTA_NAT_TYPE = 1
 export const NFTA_NAT_FAMILY = 2

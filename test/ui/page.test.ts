@@ -330,16 +330,21 @@ describe.skipIf(chromiumPath === undefined)('the page of a sandbox (needs Chromi
       .first()
       .waitFor()
     const before = await nodes()
-    for (const view of [...views, 'Map']) await goTo(page, view)
+    await page.route('**/api/explain', () => 'never answered')
+    for (const view of [...views, 'Map']) {
+      await goTo(page, view)
+      if (view === 'Packet') await page.getByRole('button', { name: 'Explain' }).click()
+    }
     await page
       .getByRole('link', { name: /^Pod default/ })
       .first()
       .waitFor()
-    // A map has some 200. What was told meanwhile takes a few.
+    // A map has some 200. What came meanwhile takes a few.
     await eventually('the browser lets go of what it drew', async () => {
       const after = await nodes()
       return after < before + 60 ? undefined : `${after} nodes, ${before} at first`
     })
+    await page.unroute('**/api/explain')
     await session.detach()
   })
 

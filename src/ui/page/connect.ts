@@ -59,20 +59,21 @@ export async function readService(
   return receive(await fetch(`api/service?${new URLSearchParams({ namespace, name, node })}`, { signal }))
 }
 
-export async function explain(question: ExplainQuestion): Promise<ExplainAnswer> {
-  return receive(await post('api/explain', question))
+export async function explain(question: ExplainQuestion, signal?: AbortSignal): Promise<ExplainAnswer> {
+  return receive(await post('api/explain', question, signal))
 }
 
-export async function askDoctor(question: DoctorRequest): Promise<DoctorAnswer> {
-  return receive(await post('api/doctor', question))
+export async function askDoctor(question: DoctorRequest, signal: AbortSignal): Promise<DoctorAnswer> {
+  return receive(await post('api/doctor', question, signal))
 }
 
 export async function act(action: Action): Promise<ActAnswer> {
   return receive(await post('api/act', action))
 }
 
-function post(path: string, body: object): Promise<Response> {
-  return fetch(path, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) })
+function post(path: string, body: object, signal: AbortSignal | null = null): Promise<Response> {
+  const headers = { 'content-type': 'application/json' }
+  return fetch(path, { method: 'POST', headers, body: JSON.stringify(body), signal })
 }
 
 async function receive<Answer>(response: Response): Promise<Answer> {

@@ -1,12 +1,12 @@
 // What doctor finds, asked from the page.
 
 import { count } from '../../../lib/count.ts'
-import { useEffect, useState } from 'preact/hooks'
+import { useEffect } from 'preact/hooks'
 import type { DoctorAnswer, DoctorRequest } from '../../protocol.ts'
 import { askDoctor } from '../connect.ts'
-import { messageOf } from '../../../lib/errors.ts'
 import { shown, type Waited } from '../parts/async.ts'
 import { Command } from '../parts/command.tsx'
+import { useAnswer } from '../parts/use-answer.ts'
 import { formatRoute } from '../route.ts'
 
 /** A button, and below it the answer. */
@@ -40,17 +40,8 @@ export function NodeDoctor() {
 }
 
 function useDoctor(question: DoctorRequest): readonly [Waited<DoctorAnswer>, () => void] {
-  const [answer, setAnswer] = useState<Waited<DoctorAnswer>>({ state: 'none' })
-  const key = JSON.stringify(question)
-  useEffect(() => setAnswer({ state: 'none' }), [key])
-  const ask = () => {
-    setAnswer((before) => ({ state: 'waiting', before: shown(before) }))
-    askDoctor(question).then(
-      (value) => setAnswer({ state: 'here', value }),
-      (error: unknown) => setAnswer({ state: 'failed', error: messageOf(error) }),
-    )
-  }
-  return [answer, ask]
+  const [answer, ask] = useAnswer<DoctorAnswer>(JSON.stringify(question))
+  return [answer, () => ask((signal) => askDoctor(question, signal))]
 }
 
 function Found({ answer }: { answer: Waited<DoctorAnswer> }) {

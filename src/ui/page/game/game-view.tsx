@@ -9,7 +9,9 @@ import { Fares } from '../map/live-bar.tsx'
 import { chooseWay, planWay } from '../packet/plan-way.ts'
 import { Way } from '../packet/way.tsx'
 import { messageOf } from '../../../lib/errors.ts'
+import { shown } from '../parts/async.ts'
 import { Command } from '../parts/command.tsx'
+import { useAnswer } from '../parts/use-answer.ts'
 import { formatRoute } from '../route.ts'
 import { usePart, useSnapshot } from '../store.ts'
 import { levels, questionOf, type Level } from './levels.ts'
@@ -165,15 +167,14 @@ function CurrentLevel({ level, at, game, onHint, onGuess, onNext, onEnd }: Level
 
 /** What doctor says of it, and the packet's way, while it is still broken. */
 function Solution({ level, load, onNext }: { level: Level; load: LoadRequest | null; onNext: () => void }) {
-  const [found, setFound] = useState<DoctorAnswer | null>(null)
-  const [explained, setExplained] = useState<ExplainAnswer | null>(null)
-  const [error, setError] = useState('')
+  const [doctor, askForDoctor] = useAnswer<DoctorAnswer>('')
+  const [explanation, askToExplain] = useAnswer<ExplainAnswer>('')
   useEffect(() => {
-    const failed = (reason: unknown) => setError(messageOf(reason))
     const { from = 'outside', via = 'clusterIP' } = load ?? {}
-    askDoctor(questionOf(load)).then(setFound, failed)
-    explain({ from, to: 'default/whoami', via }).then(setExplained, failed)
+    askForDoctor((signal) => askDoctor(questionOf(load), signal))
+    askToExplain((signal) => explain({ from, to: 'default/whoami', via }, signal))
   }, [])
+  const [found, explained] = [shown(doctor), shown(explanation)]
   const way = explained === null ? null : planWay(explained.explanation, chooseWay(explained.explanation))
   return (
     <div class="step-result">
@@ -186,7 +187,14 @@ function Solution({ level, load, onNext }: { level: Level; load: LoadRequest | n
           Mend it, and the next
         </button>
       </div>
-      {error !== '' && <p class="error">{error}</p>}
+      {[doctor, explanation].map(
+        (answer, i) =>
+          answer.state === 'failed' && (
+            <p key={i} class="error">
+              {answer.error}
+            </p>
+          ),
+      )}
       {found !== null && (
         <>
           <h3>Doctor</h3>

@@ -3,8 +3,8 @@
 import { useRef, useState } from 'preact/hooks'
 import type { ExplainAnswer } from '../../protocol.ts'
 import { explain } from '../connect.ts'
-import { messageOf } from '../../../lib/errors.ts'
-import { shown, type Waited } from '../parts/async.ts'
+import { shown } from '../parts/async.ts'
+import { useAnswer } from '../parts/use-answer.ts'
 import { useSnapshot } from '../store.ts'
 import { keepDraft, questionOf, startDraft, type Draft } from './draft.ts'
 import { PacketAnswer } from './packet-answer.tsx'
@@ -13,19 +13,15 @@ import { PacketForm } from './packet-form.tsx'
 export function PacketView({ query }: { query: Readonly<Record<string, string>> }) {
   const snapshot = useSnapshot()
   const [draft, setDraft] = useState(() => startDraft(snapshot, query))
-  const [answer, setAnswer] = useState<Waited<ExplainAnswer>>({ state: 'none' })
+  const [answer, askFor] = useAnswer<ExplainAnswer>('')
   const asked = useRef(0)
   const change = (next: Draft) => {
     keepDraft(next)
     setDraft(next)
   }
   const ask = (send: boolean) => {
-    const number = ++asked.current
-    setAnswer((before) => ({ state: 'waiting', before: shown(before) }))
-    explain(questionOf(draft, send)).then(
-      (value) => number === asked.current && setAnswer({ state: 'here', value }),
-      (error: unknown) => number === asked.current && setAnswer({ state: 'failed', error: messageOf(error) }),
-    )
+    asked.current++
+    askFor((signal) => explain(questionOf(draft, send), signal))
   }
   const value = shown(answer)
   return (

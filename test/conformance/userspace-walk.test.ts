@@ -1,4 +1,4 @@
-// The packet-flow table against the plan of the userspace mode: the rules lead to a door, and behind it the balancer
+// The packet-flow table against the plan of the userspace mode: the rules lead to a listener, and behind it the balancer
 // chooses. Only sockets are left out.
 
 import { describe } from 'vitest'
@@ -81,7 +81,7 @@ class UserspaceNode implements PlannedNode, TableDriver {
     return isCarried ? this.#carry(walk, encodeAddress(client, CLIENT_PORT + choice), walk.met) : walk
   }
 
-  /** What the data path does with who comes in by a door. */
+  /** What the data path does with who comes in by a listener. */
   #carry(walk: Walk, from: Uint8Array, met: readonly string[]): PlannedWay {
     const { list, entrance } = this.#behind.get(walk.destinationPort)!
     const balancer = this.#balancers.get(list)!
@@ -102,7 +102,7 @@ class UserspaceNode implements PlannedNode, TableDriver {
       destinationPort: port,
       translated: true,
       masqueraded: !isDisguised(entrance.seenAs, disguise),
-      met: [...met, `door ${list}, seen as the ${entrance.seenAs}`],
+      met: [...met, `listener ${list}, seen as the ${entrance.seenAs}`],
     }
   }
 

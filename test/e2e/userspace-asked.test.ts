@@ -94,7 +94,7 @@ test('what goes to each backend is counted while it is asked for, open connectio
   ])
   expect(carried.reduce((sum, { sentBytes }) => sum + sentBytes, 0)).toBe(401_000)
   const { rows } = await count()
-  // Frontends are the kernel's to count; its "backends" are doors of the proxy, and are not told.
+  // Frontends are the kernel's to count; its "backends" are listeners of the proxy, and are not told.
   const [frontend, ...others] = rows.filter(({ service }) => service === nameOf(web))
   expect(others).toEqual([])
   expect(frontend).toMatchObject({ frontend: `tcp ${web.spec.clusterIP}:80` })

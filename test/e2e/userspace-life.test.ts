@@ -41,18 +41,18 @@ afterAll(async () => {
   await rig[Symbol.asyncDispose]()
 })
 
-test.for(['SIGKILL', 'SIGTERM'] as const)('after %s a start opens the same doors', async (signal) => {
+test.for(['SIGKILL', 'SIGTERM'] as const)('after %s a start opens the same listeners', async (signal) => {
   proxy = await start()
-  const before = doors()
+  const before = listeners()
   expect(before.length).toBeGreaterThanOrEqual(2 * (1 + others.length))
   const heard = await talk('hello')
   expect(heard).toBe('hello')
   await proxy.stop(signal)
-  // The doors of one that was killed are still in the rules; who ended well has taken these away.
+  // The listeners of one that was killed are still in the rules; who ended well has taken these away.
   expect(listTables(rig.network.node).some((table) => table.endsWith(TABLE))).toBe(signal === 'SIGKILL')
   await proxy[Symbol.asyncDispose]()
   proxy = await start()
-  expect(doors()).toEqual(before)
+  expect(listeners()).toEqual(before)
   expect(await talk('hello again')).toBe('hello again')
 })
 
@@ -64,7 +64,7 @@ test('SIGTERM leads no client here any more, lets a transfer come to its end, an
   socket.write(words)
   await once(socket, 'data')
   proxy.signal('SIGTERM')
-  await eventually('no client is led here', () => doors().join('\n') || undefined)
+  await eventually('no client is led here', () => listeners().join('\n') || undefined)
   for (let i = 0; i < 10; i++) {
     socket.write(words)
     await sleep(50)
@@ -114,14 +114,14 @@ test('SIGTERM with many services drains and takes the rules away, too', async ()
   rig.cluster.put(...objects)
   try {
     proxy = await start()
-    expect(doors().length).toBeGreaterThan(2 * many.length)
+    expect(listeners().length).toBeGreaterThan(2 * many.length)
     const socket = dialFrom(rig.network.sources.localPod, target)
     const heard = readAll(socket)
     socket.write('before')
     await once(socket, 'data')
     proxy.signal('SIGTERM')
     await eventually('it drains', () => (proxy.log().includes('Waiting for connections') ? undefined : proxy.log()))
-    await eventually('no client is led here', () => doors().join('\n') || undefined)
+    await eventually('no client is led here', () => listeners().join('\n') || undefined)
     socket.end(' and after')
     expect(await heard).toMatchObject({ sha256: sha256(Buffer.from('before and after')), code: '' })
     expect(await proxy.exited).toBe('0')
@@ -201,15 +201,15 @@ test('listeners beyond the limit are reported together, with what to do, and whe
       .log()
       .split('\n')
       .filter((line) => line.includes(text))
-  const closedDoors = async () => {
+  const closedListeners = async () => {
     const page = (await proxy.ask('/metrics'))?.body ?? ''
-    return Number(/^kubeproxyts_userspace_closed_doors\{ip_family="IPv4"\} (\d+)$/m.exec(page)?.[1])
+    return Number(/^kubeproxyts_userspace_closed_listeners\{ip_family="IPv4"\} (\d+)$/m.exec(page)?.[1])
   }
   try {
     setOpenFiles(proxy, '256:4096')
     rig.cluster.put(...services, ...slices)
     await eventually('listeners are missing, and that is logged', async () => {
-      const closed = await closedDoors()
+      const closed = await closedListeners()
       return closed > 100 && lines('Cannot open listeners').length > 0 ? undefined : `${closed} are`
     })
     const said = lines('Cannot open listeners')
@@ -223,7 +223,7 @@ test('listeners beyond the limit are reported together, with what to do, and whe
     setOpenFiles(proxy, '4096:4096')
     const isOver = () => (lines('All listeners are open').length === 1 ? undefined : proxy.logTail(5))
     await eventually('all are open', isOver, { withinMs: 10_000 })
-    expect(await closedDoors()).toBe(0)
+    expect(await closedListeners()).toBe(0)
     const last = { address: services.at(-1)!.spec.clusterIP, port: 80 }
     expect((await tcpProbe(rig.network.sources.localPod, last)).kind).toBe('answered')
   } finally {
@@ -263,7 +263,7 @@ test('streams that stall at the limit leave file descriptors to the rest of the 
   for (const socket of clients) socket.destroy()
 })
 
-test('the death of a thread ends the process, says why, and the next start opens the same doors', async () => {
+test('the death of a thread ends the process, says why, and the next start opens the same listeners', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'userspace-'))
   const killed = join(folder, 'killed')
   const fault = join(folder, 'fault.cjs')
@@ -284,7 +284,7 @@ test('the death of a thread ends the process, says why, and the next start opens
     delete process.env['KUBE_PROXY_NODE_OPTIONS']
   }
   try {
-    const before = doors()
+    const before = listeners()
     expect(await talk('hello')).toBe('hello')
     writeFileSync(killed, '')
     // Threads are told of this.
@@ -296,7 +296,7 @@ test('the death of a thread ends the process, says why, and the next start opens
     rig.cluster.remove(service, slice)
     await proxy[Symbol.asyncDispose]()
     proxy = await start()
-    expect(doors()).toEqual(before)
+    expect(listeners()).toEqual(before)
     expect(await talk('hello again')).toBe('hello again')
   } finally {
     rmSync(folder, { recursive: true })
@@ -318,7 +318,7 @@ test('when no port is left from which to reach a backend, that is not held again
     })
     const firsts = await Promise.all(clients.map(({ first }) => first))
     const served = firsts.filter((first) => first === 'served').length
-    // Some may be doors.
+    // Some may be listeners.
     expect(served).toBeGreaterThan(40)
     expect(served).toBeLessThanOrEqual(100)
     expect(new Set(firsts)).toEqual(new Set(['served', 'ECONNRESET']))
@@ -359,7 +359,7 @@ function setOpenFiles({ pid }: ProxyProcess, limits: string): void {
 async function start(...prefix: readonly string[]): Promise<ProxyProcess> {
   const restore = setCommand(...prefix)
   try {
-    // Ports that the kernel gives to no connection: one of them could have the port of a door when it is opened again.
+    // Ports that the kernel gives to no connection: one of them could have the port of a listener when it is opened again.
     const args = ['--proxy-port-range=10000-29999']
     const options = { netns: rig.network.node, mode: 'userspace', kubeconfig: rig.cluster.kubeconfig, args } as const
     const started = await startProxy(options)
@@ -389,7 +389,7 @@ async function talk(words: string): Promise<string> {
 }
 
 /** Every port that rules lead to, with what leads there. */
-function doors(): string[] {
+function listeners(): string[] {
   return ['ip', 'ip6'].flatMap((family) => {
     const text = rig.network.node.run('nft', ['list', 'table', family, TABLE])
     return (text.match(/[0-9a-f.:]+ \. (?:tcp|udp) \. \d+ : [0-9a-f.:]+ \. \d+/g) ?? []).toSorted()

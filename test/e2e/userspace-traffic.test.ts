@@ -102,7 +102,7 @@ describe('load', () => {
     )
     changing.abort()
     expect(await changes).toBeGreaterThan(5)
-    // One thread keeps the doors; streams like these are shared.
+    // One thread keeps the listeners; streams like these are shared.
     const busy = [...threadTimes()].filter(([thread, ticks]) => ticks - (before.get(thread) ?? 0) >= 3)
     expect(busy.length).toBeGreaterThanOrEqual(2)
   })

@@ -44,17 +44,17 @@ export const userspace: FaultyMode = {
   carriedBy: 'process',
   runsPrograms: false,
   prepare() {},
-  // Which ports its doors have is its own affair.
+  // Which ports its listeners have is its own affair.
   rules: (node) =>
     printProxyTables(node, USERSPACE_TABLE)
       .split('\n')
-      .map((line) => (/ doors /.test(line) ? line.replace(/\d{5}/g, 'PORT') : line.replace(DOOR, '"PORT"$1')))
+      .map((line) => (/ listeners /.test(line) ? line.replace(/\d{5}/g, 'PORT') : line.replace(LISTENER, '"PORT"$1')))
       .sort()
       .join('\n'),
 }
 
 /** The port in an address to which rules lead. */
-const DOOR = /\b\d{5}(\]\}\]$)/
+const LISTENER = /\b\d{5}(\]\}\]$)/
 
 export const ipvs: FaultyMode = {
   label: 'ipvs',

@@ -51,7 +51,7 @@ export function testTwoProxies(mode: FaultyMode): void {
       await isServed()
       cluster.remove(...change)
       if (mode.carriedBy === 'process') {
-        // Each has doors of its own, so they cannot agree: the one that was there first gives way.
+        // Each has listeners of its own, so they cannot agree: the one that was there first gives way.
         await eventually(
           'the first has noticed the second',
           () => (/has taken over/.test(first.log()) ? undefined : 'not yet'),

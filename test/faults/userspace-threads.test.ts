@@ -48,7 +48,7 @@ test.for(['ENOSPC', 'ENOMEM'] as const)(
     const refused = Array.from({ length: 10 }, () => dialFrom(pod(), steadyTargets.tcp))
     await Promise.all(refused.map((socket) => Promise.race([closed(socket), sleep(500)])))
     await udpProbe(pod(), steadyTargets.udp, { timeoutMs: 200 })
-    // A new service has doors of its own, which cannot be watched either.
+    // A new service has listeners of its own, which cannot be watched either.
     const late = aService()
     faulty.rig.cluster.put(late, aSlice(late, ['localB']))
     await sleep(300)

@@ -1,4 +1,4 @@
-// The userspace mode in a real kernel: doors, the rules that lead to them, and what becomes of both.
+// The userspace mode in a real kernel: listeners, the rules that lead to them, and what becomes of both.
 
 import { execFileSync } from 'node:child_process'
 import { createSocket } from 'node:dgram'
@@ -102,7 +102,7 @@ async function aUdpClient(address: string, port = 80) {
 class Run implements Disposable {
   readonly refused: string[] = []
   missing: MissingNow | undefined
-  /** Where file descriptors end that doors may take. */
+  /** Where file descriptors end that listeners may take. */
   endFd = Infinity
   /** Whether the kernel refuses what is written: another process has changed the table meanwhile. */
   isRefused = false
@@ -142,7 +142,7 @@ class Run implements Disposable {
 
   /** Where each frontend is led to, by the kernel's own account. */
   ports(from: 'pods' | 'others' = 'others'): Record<string, number> {
-    const elements = this.driver.read()?.elements.get(`service-doors-${from}`) ?? new Map()
+    const elements = this.driver.read()?.elements.get(`service-listeners-${from}`) ?? new Map()
     return Object.fromEntries(
       Array.from(elements.values(), ({ key, data }: { key: string; data?: string }) => {
         return [formatIp(asBytes(key.slice(0, 4))), (data!.charCodeAt(4) << 8) | data!.charCodeAt(5)]
@@ -283,7 +283,7 @@ describe.skipIf(!isRoot)('the userspace mode in the kernel (needs root)', () => 
     expect(elder.mode.isSucceeded()).toBe(false)
   })
 
-  it('refuses who dials a door directly', async () => {
+  it('refuses who dials a listener directly', async () => {
     using run = new Run()
     await run.programmer.syncAll(node, [aView(1, to(a))])
     expect(await ask(node.nodeIp, run.ports()['10.96.0.1'])).toBe('ECONNREFUSED')
@@ -299,7 +299,7 @@ describe.skipIf(!isRoot)('the userspace mode in the kernel (needs root)', () => 
     expect(await ask('10.96.0.1')).toBe('b')
   })
 
-  it('takes the doors away with the last endpoint and with the service', async () => {
+  it('takes the listeners away with the last endpoint and with the service', async () => {
     using run = new Run()
     const [served, empty] = [aView(1, to(a)), aView(1, [])]
     await run.programmer.syncAll(node, [])
@@ -329,9 +329,9 @@ describe.skipIf(!isRoot)('the userspace mode in the kernel (needs root)', () => 
     expect(nft('list', 'ruleset')).toContain('table ip kube-proxy-userspace')
   })
 
-  it('opens the same doors again after a restart, wherever they were', async () => {
+  it('opens the same listeners again after a restart, wherever they were', async () => {
     const views = [aView(1, to(a)), aView(2, to(b))]
-    // A range that is full but for two ports at a time puts doors where they would not be by themselves.
+    // A range that is full but for two ports at a time puts listeners where they would not be by themselves.
     const first = new Run({ first: 47_000, last: 47_003 })
     await first.programmer.syncAll(node, views)
     const ports = [first.ports('pods'), first.ports('others')]
@@ -354,7 +354,7 @@ describe.skipIf(!isRoot)('the userspace mode in the kernel (needs root)', () => 
     expect(await ask('10.96.0.1')).toBe('a')
   })
 
-  it('counts the doors for which no file descriptor is left, refuses their services, and opens them when there are some', async () => {
+  it('counts the listeners for which no file descriptor is left, refuses their services, and opens them when there are some', async () => {
     using run = new Run()
     await run.programmer.syncAll(node, [aView(1, to(a))])
     expect(run.missing).toEqual({ listeners: 0, first: undefined })
@@ -364,7 +364,7 @@ describe.skipIf(!isRoot)('the userspace mode in the kernel (needs root)', () => 
       node,
       more.map((view) => ({ name: view.name, before: undefined, after: view })),
     )
-    // Each service has two doors. None of it is told service by service.
+    // Each service has two listeners. None of it is told service by service.
     expect([run.missing, run.refused]).toEqual([{ listeners: 6, first: 'ns/svc-2:p' }, []])
     expect(await ask('10.96.0.1')).toBe('a')
     expect(await ask('10.96.0.3')).toBe('ECONNREFUSED')
@@ -426,7 +426,7 @@ describe.skipIf(!isRoot)('the userspace mode in the kernel (needs root)', () => 
   })
 
   it('says when no port is left, refuses that service, serves the others, and serves it when there is one', async () => {
-    // Each service has two doors: for those whose address backends see, and for the others.
+    // Each service has two listeners: for those whose address backends see, and for the others.
     using run = new Run({ first: 49_000, last: 49_001 })
     const [one, two] = [aView(1, to(a)), aView(2, to(b))]
     await run.programmer.syncAll(node, [one, two])
@@ -464,7 +464,7 @@ describe.skipIf(!isRoot)('the userspace mode in the kernel (needs root)', () => 
     run.address = otherAddress
     await run.programmer.syncAll({ ...node, nodeIp: otherAddress }, views)
     expect(await ask('10.96.0.1')).toBe('a')
-    expect(nft('list', 'map', 'ip', 'kube-proxy-userspace', 'service-doors-others')).toContain(otherAddress)
+    expect(nft('list', 'map', 'ip', 'kube-proxy-userspace', 'service-listeners-others')).toContain(otherAddress)
     open.write('ping')
     const [pong] = (await once(open, 'data')) as [Buffer]
     expect(pong.toString()).toBe('ping')
@@ -502,7 +502,8 @@ describe.skipIf(!isRoot)('the userspace mode in the kernel (needs root)', () => 
   })
 
   describe('when the policy of a UDP service port changes', () => {
-    const doors = () => nft('list', 'set', 'ip', 'kube-proxy-userspace', 'doors').match(/[\d.]+ \. udp \. \d+/g) ?? []
+    const listeners = () =>
+      nft('list', 'set', 'ip', 'kube-proxy-userspace', 'listeners').match(/[\d.]+ \. udp \. \d+/g) ?? []
     const change = (run: Run, before: ServicePortView, after?: ServicePortView) =>
       run.programmer.sync(node, [{ name: before.name, before, after }])
 
@@ -515,45 +516,45 @@ describe.skipIf(!isRoot)('the userspace mode in the kernel (needs root)', () => 
       await run.programmer.syncAll(node, [wide])
       using old = await aUdpClient('10.96.0.1')
       expect(await old.ask('1')).toBe('one 1')
-      const [door] = run.mode.flowTargets(wide)
+      const [listener] = run.mode.flowTargets(wide)
       await change(run, wide, local)
       expect(await old.ask('2')).toBe('one 2')
       using fresh = await aUdpClient('10.96.0.1')
       expect(await fresh.ask('1')).toBe('two 1')
-      // Their door is none of a stranger's, and flows that go there are no stale ones.
-      expect(run.mode.flowTargets(local)).toContain(door)
-      using stranger = await aUdpClient(node.nodeIp, Number(door!.split(':')[1]))
+      // Their listener is none of a stranger's, and flows that go there are no stale ones.
+      expect(run.mode.flowTargets(local)).toContain(listener)
+      using stranger = await aUdpClient(node.nodeIp, Number(listener!.split(':')[1]))
       expect(await stranger.ask('1')).toBe('ECONNREFUSED')
       expect((await run.programmer.syncAll(node, [local])).transactions).toBe(0)
       expect(await old.ask('3')).toBe('one 3')
-      // Back again through the same door.
+      // Back again through the same listener.
       await change(run, local, wide)
-      expect(run.mode.flowTargets(wide)).toContain(door)
+      expect(run.mode.flowTargets(wide)).toContain(listener)
       expect(await fresh.ask('2')).toBe('two 2')
       using third = await aUdpClient('10.96.0.1')
       expect(await third.ask('1')).toBe('one 1')
       await change(run, wide, undefined)
-      expect(doors()).toEqual([])
+      expect(listeners()).toEqual([])
       expect([...run.listeners.entries()]).toEqual([])
     })
 
-    it('the door goes when none of its backends serves any more', async () => {
+    it('the listener goes when none of its backends serves any more', async () => {
       await using one = await aUdpBackend('one')
       await using two = await aUdpBackend('two')
       using run = new Run()
       const both = to(one, two)
       const [wide, local] = [aUdpView('Cluster', to(one), both), aUdpView('Local', to(two), both)]
       await run.programmer.syncAll(node, [wide])
-      const [door] = run.mode.flowTargets(wide)
+      const [listener] = run.mode.flowTargets(wide)
       await change(run, wide, local)
-      expect(doors()).toHaveLength(2)
+      expect(listeners()).toHaveLength(2)
       const alone = aUdpView('Local', to(two))
       await change(run, local, alone)
-      expect(doors()).toHaveLength(1)
-      expect(run.mode.flowTargets(alone)).not.toContain(door)
+      expect(listeners()).toHaveLength(1)
+      expect(run.mode.flowTargets(alone)).not.toContain(listener)
     })
 
-    it('a door that is needed elsewhere does not stay', async () => {
+    it('a listener that is needed elsewhere does not stay', async () => {
       await using one = await aUdpBackend('one')
       using run = new Run({ first: 49_100, last: 49_100 })
       const [wide, local] = [aUdpView('Cluster', to(one)), aUdpView('Local', to(one))]

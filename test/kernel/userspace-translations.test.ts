@@ -127,13 +127,13 @@ describe.skipIf(!isRoot)('a translation of the userspace mode (needs root)', () 
   it('of UDP ends with the session, so that the next program is seen as what it is', async () => {
     path = new InlineDataPath({ udpIdleMs: 100, ephemeral })
     const backend = await udpBackend()
-    const door = path.open(
+    const listener = path.open(
       { backends, affinitySeconds: noAffinity },
       { protocol: 'UDP', address: node, seenAs: 'client' },
     )
-    const socket = await udpClient(door.port, 'hello')
+    const socket = await udpClient(listener.port, 'hello')
     expect(backend.seen).toEqual([`hello from ${client}`])
-    await eventually('it is over', () => (door.pool.totals().active === 0 ? undefined : 'active'))
+    await eventually('it is over', () => (listener.pool.totals().active === 0 ? undefined : 'active'))
     await noFlows('udp')
     const fd = connectFromThatPort('UDP')
     mustCall('send', 'send', fd, Buffer.from('other'), 5, 0)
@@ -146,11 +146,11 @@ describe.skipIf(!isRoot)('a translation of the userspace mode (needs root)', () 
   it('of UDP ends with the process', async () => {
     path = new InlineDataPath({ udpIdleMs: 60_000, ephemeral })
     const backend = await udpBackend()
-    const door = path.open(
+    const listener = path.open(
       { backends, affinitySeconds: noAffinity },
       { protocol: 'UDP', address: node, seenAs: 'client' },
     )
-    const socket = await udpClient(door.port, 'hello')
+    const socket = await udpClient(listener.port, 'hello')
     expect(flows('udp')).toHaveLength(1)
     path[Symbol.dispose]()
     expect(flows('udp')).toEqual([])
@@ -161,8 +161,8 @@ describe.skipIf(!isRoot)('a translation of the userspace mode (needs root)', () 
     path = new InlineDataPath({ ephemeral })
     nft('add table ip hang; add chain ip hang in { type filter hook input priority 0; }')
     nft(`add rule ip hang in tcp dport ${backendPort} drop`)
-    const door = path.open({ backends, affinitySeconds: noAffinity }, { address: node, seenAs: 'client' })
-    const socket = dial(door.port)
+    const listener = path.open({ backends, affinitySeconds: noAffinity }, { address: node, seenAs: 'client' })
+    const socket = dial(listener.port)
     await eventually('it is tried', () => (flows('tcp').length > 0 ? undefined : 'not yet'))
     await over(socket)
     nft('delete table ip hang')
@@ -177,19 +177,19 @@ describe.skipIf(!isRoot)('a translation of the userspace mode (needs root)', () 
   it('of TCP stays until a broken connection has got all that was sent to it, and ends then', async () => {
     path = new InlineDataPath({ ephemeral })
     await using backend = await TcpBackend.open(() => {})
-    const door = path.open({ backends, affinitySeconds: noAffinity }, { address: node, seenAs: 'client' })
-    const socket = dial(door.port)
+    const listener = path.open({ backends, affinitySeconds: noAffinity }, { address: node, seenAs: 'client' })
+    const socket = dial(listener.port)
     const size = 200_000
     socket.write(Buffer.alloc(size))
     await eventually('all is on its way', () => {
-      const { bytesToBackends } = door.pool.totals()
+      const { bytesToBackends } = listener.pool.totals()
       return bytesToBackends === size ? undefined : `${bytesToBackends}`
     })
     socket.resetAndDestroy()
-    await eventually('it is over for us', () => (door.pool.totals().active === 0 ? undefined : 'active'))
+    await eventually('it is over for us', () => (listener.pool.totals().active === 0 ? undefined : 'active'))
     expect(flows('tcp')).toHaveLength(1)
     // The next client does not get the port, and what is left of the first translation is not taken away.
-    const other = dial(door.port)
+    const other = dial(listener.port)
     await eventually('another came', () => (backend.seen.length === 2 ? undefined : backend.seen.join()))
     // This machine has both addresses, so the kernel begins at the backend's own.
     expect(backend.seen).toEqual([client, backendIp])
@@ -206,12 +206,12 @@ describe.skipIf(!isRoot)('a translation of the userspace mode (needs root)', () 
   it('of TCP that ended well gives way to the next connection from there', async () => {
     path = new InlineDataPath({ ephemeral })
     await using backend = await TcpBackend.open((socket) => socket.end('bye'))
-    const door = path.open({ backends, affinitySeconds: noAffinity }, { address: node, seenAs: 'client' })
-    const socket = dial(door.port)
+    const listener = path.open({ backends, affinitySeconds: noAffinity }, { address: node, seenAs: 'client' })
+    const socket = dial(listener.port)
     socket.resume()
     await over(socket)
     backend.sockets[0]!.resume()
-    await eventually('it is over', () => (door.pool.totals().active === 0 ? undefined : 'active'))
+    await eventually('it is over', () => (listener.pool.totals().active === 0 ? undefined : 'active'))
     let fd = -1
     await eventually('another connection begins there', () => {
       if (fd !== -1) tryCall('close', fd)

@@ -152,7 +152,7 @@ describeModes({
       for (const { eligible, pod, objects, id } of detail.backends) {
         expect(eligible).toBe(true)
         expect(pods.map(({ namespace, name }) => `${namespace}/${name}`)).toContain(pod)
-        // Behind its door, the userspace mode chooses by itself.
+        // Behind its listener, the userspace mode chooses by itself.
         if (mode !== 'userspace') expect(objects.length).toBeGreaterThan(0)
         for (const object of objects) {
           expect(detail.objects.find((each) => each.id === object)?.backends).toContain(id)

@@ -107,9 +107,9 @@ function userspace(node: NodeView, views: readonly ServicePortView[]): Walkable 
     what: rules.what,
     walk(packet, around): KernelWay {
       const way = rules.walk(packet, around)
-      const door = way.verdict === 'accept' && way.translated ? behind.get(way.destinationPort) : undefined
-      if (door === undefined) return way
-      const { backends } = listsOf(door.view).get(door.entrance.list)!
+      const listener = way.verdict === 'accept' && way.translated ? behind.get(way.destinationPort) : undefined
+      if (listener === undefined) return way
+      const { backends } = listsOf(listener.view).get(listener.entrance.list)!
       const { ip, port } = [...backends][around.random(backends.length)]!
       const disguise = {
         family: node.family,
@@ -118,7 +118,7 @@ function userspace(node: NodeView, views: readonly ServicePortView[]): Walkable 
         backend: encodeAddress(ip, port),
         client: encodeAddress(formatIp(packet.source), CLIENT_PORT),
       } as const
-      const masqueraded = !isDisguised(door.entrance.seenAs, disguise)
+      const masqueraded = !isDisguised(listener.entrance.seenAs, disguise)
       const end = {
         verdict: way.verdict,
         translated: true,

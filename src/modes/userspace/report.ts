@@ -80,7 +80,7 @@ export function registerUserspaceMetrics(metrics: Metrics, served: ServedFamilie
     lookedUp(
       'gauge',
       {
-        name: 'kubeproxyts_userspace_closed_doors',
+        name: 'kubeproxyts_userspace_closed_listeners',
         help: 'Listeners that are not open for lack of file descriptors: clients of their services are refused',
         labels: ['ip_family'],
       },

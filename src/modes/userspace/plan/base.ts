@@ -21,7 +21,7 @@ export function planBase(node: NodeView): TableBase {
       ...firewallChains(node.family),
       ...serviceChains(node),
       ...checkChains(node),
-      doorsCheck(node.family),
+      listenersCheck(node.family),
       ...guardHooks({ incoming: [nft.rule([nft.jump(CHAINS.listenersCheck)])] }),
       ...natHooks(CHAINS.services, pingRules(node)),
     ],
@@ -52,7 +52,7 @@ function serviceChains(node: NodeView): Chain[] {
 }
 
 /** A client that dials a listener without having been led there would get around source ranges and policies. */
-function doorsCheck(family: Family): Chain {
+function listenersCheck(family: Family): Chain {
   const { service } = matchKeys(family)
   return chain(CHAINS.listenersCheck, [
     nft.rule([nft.wasDnated, nft.goBack]),

@@ -7,16 +7,16 @@ export const TABLE = 'kube-proxy-userspace'
 export const SETS = {
   ...GUARD_SETS,
   /** Where frontends with an address are served, by where the client is. */
-  services: { pods: 'service-doors-pods', node: 'service-doors-node', others: 'service-doors-others' },
+  services: { pods: 'service-listeners-pods', node: 'service-listeners-node', others: 'service-listeners-others' },
   /** The same, for node ports. */
-  nodePorts: { pods: 'nodeport-doors-pods', node: 'nodeport-doors-node', others: 'nodeport-doors-others' },
+  nodePorts: { pods: 'nodeport-listeners-pods', node: 'nodeport-listeners-node', others: 'nodeport-listeners-others' },
   /** Where the proxy itself listens. */
-  listeners: 'doors',
+  listeners: 'listeners',
 } as const
 
 export const CHAINS = {
   ...GUARD_CHAINS,
   services: 'services',
   from: { pods: 'services-from-pods', node: 'services-from-node', others: 'services-from-others' },
-  listenersCheck: 'doors-check',
+  listenersCheck: 'listeners-check',
 } as const

@@ -1,6 +1,5 @@
 // What the command asks of a probe, and what a probe answers: lines of JSON over the streams of `kubectl exec`.
 
-import type { Family } from '../lib/ip.ts'
 
 export type Protocol = 'TCP' | 'UDP'
 
@@ -83,10 +82,6 @@ export function outcomeOf(code: string | undefined): Outcome {
     default:
       return 'failed'
   }
-}
-
-export function familyName(family: Family): string {
-  return `IPv${family}`
 }
 
 /** Splits a stream of bytes into lines. */

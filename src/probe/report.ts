@@ -13,11 +13,6 @@ export interface ProxyOfNode {
   readonly isOurs: boolean
 }
 
-export interface NextCommand {
-  readonly comment: string
-  readonly command: string
-}
-
 export interface TestReport {
   readonly version: 1
   readonly nodes: readonly string[]

@@ -25,10 +25,6 @@ export interface Question {
 /** What --via may be. */
 export const FRONTEND_KINDS: readonly FrontendKind[] = ['clusterIP', 'loadBalancerIP', 'externalIP', 'nodePort']
 
-export function isFrontendKind(text: string): text is FrontendKind {
-  return (FRONTEND_KINDS as readonly string[]).includes(text)
-}
-
 export interface ResolvedQuestion {
   readonly connection: Connection
   readonly family: Family

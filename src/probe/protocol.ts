@@ -1,6 +1,5 @@
 // What the command asks of a probe, and what a probe answers: lines of JSON over the streams of `kubectl exec`.
 
-
 export type Protocol = 'TCP' | 'UDP'
 
 /** What a probe says to whoever connects: a line of JSON by TCP, a datagram by UDP. */

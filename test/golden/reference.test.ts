@@ -246,8 +246,8 @@ ${rows.join('\n')}
 API server or \`--manifests\`, and for this node with its configuration. Put what you mean to set in the new mode on the command line or into the file, and run it again: what is brought back
 is not listed any more. It needs the right to list Services, EndpointSlices, Nodes and ServiceCIDRs, and changes nothing. It does not know what programs outside of this node do.
 
-With \`-o json\`: \`version\`, \`nodeName\`, \`source\` (where the Services are from), \`from\`, \`to\`, \`services\` (how many were looked at), \`isSame\` (true with exit status 0), and \`changes[]\` with
-\`code\`, \`effect\`, \`message\` (for people; may change), \`todo\` (the annotation, flag or field that brings it back; or null) and \`services\` (the \`namespace/name\` of all that it concerns; empty: the node).
+With \`-o json\`: \`version\`, \`nodeName\`, \`source\` (where the Services are from), \`from\`, \`to\`, \`services\` (how many were looked at), \`isSame\` (true with exit status 0), and \`changes[]\`. Each change has
+\`code\`, \`effect\`, and \`message\`, which is for people and may change. \`todo\` is the annotation, flag or field that brings it back, or null. \`services\` has the \`namespace/name\` of all that it concerns; empty means the node.
 
 | code | effect | when |
 | --- | --- | --- |

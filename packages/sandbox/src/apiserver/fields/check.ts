@@ -1,4 +1,4 @@
-import { invalidValue } from './problem.ts'
+import { duplicateValue, invalidValue, requiredValue, unsupportedValue } from './problem.ts'
 import { labelValueProblem, qualifiedNameProblem } from './names.ts'
 import type { FieldProblem } from './problem.ts'
 
@@ -6,6 +6,33 @@ import type { FieldProblem } from './problem.ts'
 export function check<T>(path: string, value: T, rule: (value: T) => string | undefined): FieldProblem[] {
   const problem = rule(value)
   return problem === undefined ? [] : [invalidValue(path, value, problem)]
+}
+
+/** The same for a value that must be there. */
+export function checkRequired(
+  path: string,
+  value: string | undefined,
+  rule: (value: string) => string | undefined,
+): FieldProblem[] {
+  return value === undefined || value === '' ? [requiredValue(path)] : check(path, value, rule)
+}
+
+/** The same for a value that may be left out. */
+export function checkOptional<T>(
+  path: string,
+  value: T | undefined,
+  rule: (value: T) => string | undefined,
+): FieldProblem[] {
+  return value === undefined ? [] : check(path, value, rule)
+}
+
+export function oneOf(path: string, value: unknown, supported: readonly string[]): FieldProblem[] {
+  return supported.some((each) => each === value) ? [] : [unsupportedValue(path, value, supported)]
+}
+
+/** A complaint about the i-th value if it stands before that in the list, too. */
+export function checkUnique(path: string, values: readonly (string | undefined)[], i: number): FieldProblem[] {
+  return values.indexOf(values[i]) < i ? [duplicateValue(path, values[i])] : []
 }
 
 export function nonNegative(path: string, value: number | undefined): FieldProblem[] {

@@ -1,7 +1,8 @@
 // Roles and their bindings, so that manifests can be tried. Rights in the sandbox depend on the token alone.
 
 import { pathSegmentProblem } from '../fields/object-meta.ts'
-import { invalidValue, requiredValue, unsupportedValue } from '../fields/problem.ts'
+import { oneOf } from '../fields/check.ts'
+import { invalidValue, requiredValue } from '../fields/problem.ts'
 import { sameJson } from '../json.ts'
 import { ageColumn, nameColumn } from './columns.ts'
 import { defineResource } from './resource.ts'
@@ -65,8 +66,8 @@ function validateRule({ verbs = [], apiGroups = [], resources = [], nonResourceU
 
 function validateBinding({ roleRef, subjects = [] }: ClusterRoleBinding): FieldProblem[] {
   return [
-    ...(roleRef.apiGroup === group ? [] : [unsupportedValue('roleRef.apiGroup', roleRef.apiGroup ?? '', [group])]),
-    ...(roleRef.kind === 'ClusterRole' ? [] : [unsupportedValue('roleRef.kind', roleRef.kind, ['ClusterRole'])]),
+    ...oneOf('roleRef.apiGroup', roleRef.apiGroup ?? '', [group]),
+    ...oneOf('roleRef.kind', roleRef.kind, ['ClusterRole']),
     ...(roleRef.name === '' ? [requiredValue('roleRef.name')] : []),
     ...subjects.flatMap((subject, i) => validateSubject(subject, `subjects[${i}]`)),
   ]
@@ -77,7 +78,7 @@ const subjectKinds = ['ServiceAccount', 'User', 'Group'] as const
 function validateSubject({ kind, name, namespace = '' }: RoleSubject, path: string): FieldProblem[] {
   return [
     ...(name === '' ? [requiredValue(`${path}.name`)] : []),
-    ...(subjectKinds.some((known) => known === kind) ? [] : [unsupportedValue(`${path}.kind`, kind, subjectKinds)]),
+    ...oneOf(`${path}.kind`, kind, subjectKinds),
     ...(kind === 'ServiceAccount' && namespace === '' ? [requiredValue(`${path}.namespace`)] : []),
   ]
 }

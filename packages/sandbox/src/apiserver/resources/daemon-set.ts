@@ -1,5 +1,4 @@
-import { nonNegative } from '../fields/check.ts'
-import { unsupportedValue } from '../fields/problem.ts'
+import { nonNegative, oneOf } from '../fields/check.ts'
 import { ageColumn, containersColumn, formatLabels, imagesColumn, nameColumn } from './columns.ts'
 import { setPodSpecDefaults } from './pod-template.ts'
 import { defineResource, statusSubresource, type Column } from './resource.ts'
@@ -57,9 +56,7 @@ function validateDaemonSet({ spec }: DaemonSet): FieldProblem[] {
   return [
     ...nonNegative('spec.minReadySeconds', spec.minReadySeconds),
     ...nonNegative('spec.revisionHistoryLimit', spec.revisionHistoryLimit),
-    ...(strategies.some((known) => known === type)
-      ? []
-      : [unsupportedValue('spec.updateStrategy.type', type, strategies)]),
+    ...oneOf('spec.updateStrategy.type', type, strategies),
     ...validateSelected(spec),
   ]
 }

@@ -1,7 +1,7 @@
-import { check } from '../fields/check.ts'
+import { check, checkOptional, checkUnique, oneOf } from '../fields/check.ts'
 import { validateEndpointIp, validateFamily } from '../fields/addresses.ts'
 import { dnsLabelProblem, dnsSubdomainProblem, labelValueProblem } from '../fields/names.ts'
-import { duplicateValue, invalidValue, requiredValue, tooMany, unsupportedValue } from '../fields/problem.ts'
+import { invalidValue, requiredValue, tooMany } from '../fields/problem.ts'
 import { addressTypes } from '../objects/endpoints.ts'
 import { ageColumn, nameColumn } from './columns.ts'
 import { listSome } from './endpoints.ts'
@@ -58,9 +58,7 @@ function validate(slice: EndpointSlice): FieldProblem[] {
 }
 
 function validateAddressType({ addressType }: EndpointSlice): FieldProblem[] {
-  if (addressType === '') return [requiredValue('addressType')]
-  if (addressTypes.some((known) => known === addressType)) return []
-  return [unsupportedValue('addressType', addressType, addressTypes)]
+  return addressType === '' ? [requiredValue('addressType')] : oneOf('addressType', addressType, addressTypes)
 }
 
 function validatePorts(ports: readonly SlicePort[]): FieldProblem[] {
@@ -68,7 +66,7 @@ function validatePorts(ports: readonly SlicePort[]): FieldProblem[] {
   const names = ports.map(({ name = '' }) => name)
   return ports.flatMap(({ name = '', protocol }, i) => [
     ...(name === '' ? [] : check(`ports[${i}].name`, name, dnsLabelProblem)),
-    ...(names.indexOf(name) < i ? [duplicateValue(`ports[${i}].name`, name)] : []),
+    ...checkUnique(`ports[${i}].name`, names, i),
     ...validateProtocol(`ports[${i}].protocol`, protocol),
   ])
 }
@@ -83,8 +81,8 @@ function validateEndpoint(endpoint: SliceEndpoint, addressType: string, path: st
   const { nodeName, hostname } = endpoint
   return [
     ...validateAddresses(endpoint.addresses ?? [], addressType, `${path}.addresses`),
-    ...(nodeName === undefined ? [] : check(`${path}.nodeName`, nodeName, dnsSubdomainProblem)),
-    ...(hostname === undefined ? [] : check(`${path}.hostname`, hostname, dnsLabelProblem)),
+    ...checkOptional(`${path}.nodeName`, nodeName, dnsSubdomainProblem),
+    ...checkOptional(`${path}.hostname`, hostname, dnsLabelProblem),
     ...validateHints(endpoint, `${path}.hints`),
   ]
 }
@@ -108,7 +106,7 @@ function validateHints({ hints }: SliceEndpoint, path: string): FieldProblem[] {
   return lists.flatMap(({ names, path, rule }) => {
     if (names.length > maxHints) return [tooMany(path, names.length, maxHints)]
     return names.flatMap((name, i) => [
-      ...(names.indexOf(name) < i ? [duplicateValue(`${path}[${i}].name`, name)] : []),
+      ...checkUnique(`${path}[${i}].name`, names, i),
       ...check(`${path}[${i}].name`, name, rule),
     ])
   })

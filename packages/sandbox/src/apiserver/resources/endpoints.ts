@@ -1,5 +1,5 @@
 import { joinHostPort } from '../../../../../src/lib/ip.ts'
-import { check } from '../fields/check.ts'
+import { check, checkOptional, checkRequired } from '../fields/check.ts'
 import { validateEndpointIp } from '../fields/addresses.ts'
 import { dnsLabelProblem, dnsSubdomainProblem, portProblem } from '../fields/names.ts'
 import { requiredValue } from '../fields/problem.ts'
@@ -58,15 +58,14 @@ function validateSubset(subset: EndpointSubset, path: string): FieldProblem[] {
 function validateAddress({ ip, hostname, nodeName }: EndpointAddress, path: string): FieldProblem[] {
   return [
     ...validateEndpointIp(`${path}.ip`, ip),
-    ...(hostname === undefined ? [] : check(`${path}.hostname`, hostname, dnsLabelProblem)),
-    ...(nodeName === undefined ? [] : check(`${path}.nodeName`, nodeName, dnsSubdomainProblem)),
+    ...checkOptional(`${path}.hostname`, hostname, dnsLabelProblem),
+    ...checkOptional(`${path}.nodeName`, nodeName, dnsSubdomainProblem),
   ]
 }
 
 function validatePort({ name, port, protocol }: EndpointsPort, path: string, nameRequired: boolean): FieldProblem[] {
   return [
-    ...(name === undefined && nameRequired ? [requiredValue(`${path}.name`)] : []),
-    ...(name === undefined ? [] : check(`${path}.name`, name, dnsLabelProblem)),
+    ...(nameRequired ? checkRequired : checkOptional)(`${path}.name`, name, dnsLabelProblem),
     ...check(`${path}.port`, port, portProblem),
     ...validateProtocol(`${path}.protocol`, protocol),
   ]

@@ -1,5 +1,6 @@
 import { validateCidr } from '../fields/addresses.ts'
-import { forbiddenField, unsupportedValue } from '../fields/problem.ts'
+import { oneOf } from '../fields/check.ts'
+import { forbiddenField } from '../fields/problem.ts'
 import { sameJson } from '../json.ts'
 import { ageColumn, nameColumn, none, unknown } from './columns.ts'
 import { defineResource, statusSubresource } from './resource.ts'
@@ -44,9 +45,7 @@ function validate({ spec }: Node): FieldProblem[] {
   const taints = spec.taints ?? []
   return [
     ...(spec.podCIDRs ?? []).flatMap((cidr, i) => validateCidr(`spec.podCIDRs[${i}]`, cidr)),
-    ...taints.flatMap(({ effect }, i) =>
-      taintEffects.includes(effect) ? [] : [unsupportedValue(`spec.taints[${i}].effect`, effect, taintEffects)],
-    ),
+    ...taints.flatMap(({ effect }, i) => oneOf(`spec.taints[${i}].effect`, effect, taintEffects)),
   ]
 }
 

@@ -1,8 +1,8 @@
 // The spec of a pod, alone or in a template: defaults and rules.
 
-import { check, validateLabels } from '../fields/check.ts'
+import { check, checkOptional, checkRequired, checkUnique, oneOf, validateLabels } from '../fields/check.ts'
 import { dnsLabelProblem, dnsSubdomainProblem, envNameProblem, portNameProblem, portProblem } from '../fields/names.ts'
-import { duplicateValue, forbiddenField, invalidValue, requiredValue, unsupportedValue } from '../fields/problem.ts'
+import { duplicateValue, forbiddenField, invalidValue, requiredValue } from '../fields/problem.ts'
 import { validateProtocol } from './service-validation.ts'
 import type { Container, ContainerPort, PodSpec, PodTemplateSpec, Probe, Volume } from '../objects/pod.ts'
 import type { FieldProblem } from '../fields/problem.ts'
@@ -84,12 +84,10 @@ export function validatePodSpec(spec: PodSpec, path: string): FieldProblem[] {
     ...(spec.initContainers ?? []).flatMap((container, i) =>
       validateContainer(container, `${path}.initContainers[${i}]`),
     ),
-    ...(restartPolicies.some((known) => known === restartPolicy)
-      ? []
-      : [unsupportedValue(`${path}.restartPolicy`, restartPolicy, restartPolicies)]),
+    ...oneOf(`${path}.restartPolicy`, restartPolicy, restartPolicies),
     ...validateLabels(`${path}.nodeSelector`, spec.nodeSelector),
-    ...(hostname === undefined ? [] : check(`${path}.hostname`, hostname, dnsLabelProblem)),
-    ...(nodeName === undefined ? [] : check(`${path}.nodeName`, nodeName, dnsSubdomainProblem)),
+    ...checkOptional(`${path}.hostname`, hostname, dnsLabelProblem),
+    ...checkOptional(`${path}.nodeName`, nodeName, dnsSubdomainProblem),
     ...validateVolumes(spec.volumes ?? [], `${path}.volumes`),
   ]
 }
@@ -97,37 +95,33 @@ export function validatePodSpec(spec: PodSpec, path: string): FieldProblem[] {
 function validateVolumes(volumes: readonly Volume[], path: string): FieldProblem[] {
   const names = volumes.map(({ name }) => name)
   return volumes.flatMap(({ name }, i) => [
-    ...(name === '' ? [requiredValue(`${path}[${i}].name`)] : check(`${path}[${i}].name`, name, dnsLabelProblem)),
-    ...(names.indexOf(name) < i ? [duplicateValue(`${path}[${i}].name`, name)] : []),
+    ...checkRequired(`${path}[${i}].name`, name, dnsLabelProblem),
+    ...checkUnique(`${path}[${i}].name`, names, i),
   ])
 }
 
 function validateContainer(container: Container, path: string): FieldProblem[] {
   const { name, image = '', ports = [], env = [] } = container
   return [
-    ...(name === '' ? [requiredValue(`${path}.name`)] : check(`${path}.name`, name, dnsLabelProblem)),
+    ...checkRequired(`${path}.name`, name, dnsLabelProblem),
     ...(image === '' ? [requiredValue(`${path}.image`)] : []),
     ...(image === image.trim()
       ? []
       : [invalidValue(`${path}.image`, image, 'must not have leading or trailing whitespace')]),
     ...validatePorts(ports, `${path}.ports`),
-    ...env.flatMap((variable, i) =>
-      variable.name === ''
-        ? [requiredValue(`${path}.env[${i}].name`)]
-        : check(`${path}.env[${i}].name`, variable.name, envNameProblem),
-    ),
+    ...env.flatMap((variable, i) => checkRequired(`${path}.env[${i}].name`, variable.name, envNameProblem)),
   ]
 }
 
 function validatePorts(ports: readonly ContainerPort[], path: string): FieldProblem[] {
   const names = ports.map(({ name }) => name)
   return ports.flatMap(({ name, containerPort, hostPort, protocol }, i) => [
-    ...(name === undefined ? [] : check(`${path}[${i}].name`, name, portNameProblem)),
-    ...(name !== undefined && names.indexOf(name) < i ? [duplicateValue(`${path}[${i}].name`, name)] : []),
+    ...checkOptional(`${path}[${i}].name`, name, portNameProblem),
+    ...(name === undefined ? [] : checkUnique(`${path}[${i}].name`, names, i)),
     ...(containerPort === 0
       ? [requiredValue(`${path}[${i}].containerPort`)]
       : check(`${path}[${i}].containerPort`, containerPort, portProblem)),
-    ...(hostPort === undefined ? [] : check(`${path}[${i}].hostPort`, hostPort, portProblem)),
+    ...checkOptional(`${path}[${i}].hostPort`, hostPort, portProblem),
     ...validateProtocol(`${path}[${i}].protocol`, protocol),
   ])
 }
@@ -137,9 +131,7 @@ export function validatePodTemplate(template: PodTemplateSpec, path: string): Fi
   return [
     ...validateLabels(`${path}.metadata.labels`, template.metadata.labels),
     ...validatePodSpec(template.spec, `${path}.spec`),
-    ...(restartPolicy === 'Always' || restartPolicy === undefined
-      ? []
-      : [unsupportedValue(`${path}.spec.restartPolicy`, restartPolicy, ['Always'])]),
+    ...oneOf(`${path}.spec.restartPolicy`, restartPolicy ?? 'Always', ['Always']),
     ...('activeDeadlineSeconds' in template.spec
       ? [forbiddenField(`${path}.spec.activeDeadlineSeconds`, 'activeDeadlineSeconds in ReplicaSet is not Supported')]
       : []),

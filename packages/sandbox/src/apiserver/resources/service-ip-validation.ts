@@ -2,7 +2,8 @@
 
 import { ipFamily } from '../../../../../src/lib/ip.ts'
 import { validateIp } from '../fields/addresses.ts'
-import { duplicateValue, invalidValue, requiredValue, unsupportedValue } from '../fields/problem.ts'
+import { checkUnique, oneOf } from '../fields/check.ts'
+import { invalidValue, requiredValue } from '../fields/problem.ts'
 import { ipFamilies, isHeadless } from '../objects/service.ts'
 import type { FieldProblem } from '../fields/problem.ts'
 import type { Service, ServiceSpec } from '../objects/service.ts'
@@ -32,15 +33,9 @@ function validateAgreement({ clusterIP = '', clusterIPs = [] }: ServiceSpec): Fi
 function validateFamilies({ ipFamilies: families = [], ipFamilyPolicy }: ServiceSpec): FieldProblem[] {
   const problems = families.flatMap((family, i) => {
     const path = `spec.ipFamilies[${i}]`
-    return [
-      ...(ipFamilies.includes(family) ? [] : [unsupportedValue(path, family, ipFamilies)]),
-      ...(families.indexOf(family) < i ? [duplicateValue(path, family)] : []),
-    ]
+    return [...oneOf(path, family, ipFamilies), ...checkUnique(path, families, i)]
   })
-  if (ipFamilyPolicy !== undefined && !policies.some((known) => known === ipFamilyPolicy)) {
-    problems.push(unsupportedValue('spec.ipFamilyPolicy', ipFamilyPolicy, policies))
-  }
-  return problems
+  return [...problems, ...(ipFamilyPolicy === undefined ? [] : oneOf('spec.ipFamilyPolicy', ipFamilyPolicy, policies))]
 }
 
 function validateAddresses(clusterIPs: readonly string[]): FieldProblem[] {

@@ -1,6 +1,6 @@
 // What a Service must look like.
 
-import { check, validateLabels } from '../fields/check.ts'
+import { check, checkOptional, checkRequired, oneOf, validateLabels } from '../fields/check.ts'
 import { validateCidr, validateEndpointIp, validateIp } from '../fields/addresses.ts'
 import {
   dnsLabelProblem,
@@ -9,7 +9,7 @@ import {
   portProblem,
   qualifiedNameProblem,
 } from '../fields/names.ts'
-import { duplicateValue, forbiddenField, invalidValue, requiredValue, unsupportedValue } from '../fields/problem.ts'
+import { duplicateValue, forbiddenField, invalidValue, requiredValue } from '../fields/problem.ts'
 import { isExternallyAccessible, isHeadless, needsHealthCheckNodePort, serviceTypes } from '../objects/service.ts'
 import { validateClusterIps, validateClusterIpsUpdate } from './service-ip-validation.ts'
 import type { FieldProblem } from '../fields/problem.ts'
@@ -62,10 +62,8 @@ export function validateServiceStatus(next: Service): FieldProblem[] {
   }
   return ingress.flatMap(({ ip, hostname, ipMode }, i) => [
     ...(ip === undefined ? [] : validateIp(`${path}[${i}].ip`, ip)),
-    ...(hostname === undefined ? [] : check(`${path}[${i}].hostname`, hostname, dnsSubdomainProblem)),
-    ...(ip !== undefined && ipMode !== 'VIP' && ipMode !== 'Proxy'
-      ? [unsupportedValue(`${path}[${i}].ipMode`, ipMode, ['Proxy', 'VIP'])]
-      : []),
+    ...checkOptional(`${path}[${i}].hostname`, hostname, dnsSubdomainProblem),
+    ...(ip === undefined ? [] : oneOf(`${path}[${i}].ipMode`, ipMode, ['Proxy', 'VIP'])),
   ])
 }
 
@@ -81,7 +79,8 @@ function validateTopologyAnnotations({ metadata }: Service): FieldProblem[] {
 function validateType(service: Service): FieldProblem[] {
   const { spec } = service
   const { type = '' } = spec
-  if (!serviceTypes.some((known) => known === type)) return [unsupportedValue('spec.type', type, serviceTypes)]
+  const unknown = oneOf('spec.type', type, serviceTypes)
+  if (unknown.length > 0) return unknown
   if (type === 'ExternalName') return validateExternalName(service)
   const problems =
     (spec.ports ?? []).length === 0 && !isHeadless(service) ? [requiredValue('spec.ports')] : ([] as FieldProblem[])
@@ -96,10 +95,7 @@ function validateExternalName({ spec }: Service): FieldProblem[] {
     .filter((field) => (spec[field]?.length ?? 0) > 0)
     .map((field) => forbiddenField(`spec.${field}`, 'may not be set for ExternalName services'))
   const name = (spec.externalName ?? '').replace(/\.$/, '')
-  return [
-    ...forbidden,
-    ...(name === '' ? [requiredValue('spec.externalName')] : check('spec.externalName', name, dnsSubdomainProblem)),
-  ]
+  return [...forbidden, ...checkRequired('spec.externalName', name, dnsSubdomainProblem)]
 }
 
 function validatePorts({ spec }: Service): FieldProblem[] {
@@ -134,32 +130,26 @@ function addNew(set: Set<string>, value: string): boolean {
 function validatePort(port: ServicePort, path: string, nameRequired: boolean): FieldProblem[] {
   const { name, protocol, targetPort = 0, appProtocol } = port
   return [
-    ...(name === undefined
-      ? nameRequired
-        ? [requiredValue(`${path}.name`)]
-        : []
-      : check(`${path}.name`, name, dnsLabelProblem)),
+    ...(nameRequired ? checkRequired : checkOptional)(`${path}.name`, name, dnsLabelProblem),
     ...check(`${path}.port`, port.port, portProblem),
     ...validateProtocol(`${path}.protocol`, protocol),
     ...(typeof targetPort === 'number'
       ? check(`${path}.targetPort`, targetPort, portProblem)
       : check(`${path}.targetPort`, targetPort, portNameProblem)),
-    ...(appProtocol === undefined ? [] : check(`${path}.appProtocol`, appProtocol, qualifiedNameProblem)),
+    ...checkOptional(`${path}.appProtocol`, appProtocol, qualifiedNameProblem),
   ]
 }
 
 export function validateProtocol(path: string, protocol: string | undefined): FieldProblem[] {
-  if (protocol === undefined) return [requiredValue(path)]
-  return protocols.some((known) => known === protocol) ? [] : [unsupportedValue(path, protocol, protocols)]
+  return protocol === undefined ? [requiredValue(path)] : oneOf(path, protocol, protocols)
 }
 
 function validateAffinity({ spec }: Service): FieldProblem[] {
   const { sessionAffinity = '', sessionAffinityConfig } = spec
-  if (!affinities.some((known) => known === sessionAffinity)) {
-    return [unsupportedValue('spec.sessionAffinity', sessionAffinity, affinities)]
-  }
   const seconds = sessionAffinityConfig?.clientIP?.timeoutSeconds
-  if (sessionAffinity !== 'ClientIP' || seconds === undefined) return []
+  if (sessionAffinity !== 'ClientIP' || seconds === undefined) {
+    return oneOf('spec.sessionAffinity', sessionAffinity, affinities)
+  }
   if (seconds > 0 && seconds <= longestAffinitySeconds) return []
   const path = 'spec.sessionAffinityConfig.clientIP.timeoutSeconds'
   return [invalidValue(path, seconds, `must be greater than 0 and less than ${longestAffinitySeconds}`)]
@@ -197,18 +187,18 @@ function validateTraffic(service: Service): FieldProblem[] {
     if (externalTrafficPolicy !== undefined) {
       problems.push(invalidValue(path, externalTrafficPolicy, 'may only be set for externally-accessible services'))
     }
-  } else if (!trafficPolicies.some((known) => known === externalTrafficPolicy)) {
-    problems.push(unsupportedValue(path, externalTrafficPolicy, trafficPolicies))
+  } else {
+    problems.push(...oneOf(path, externalTrafficPolicy, trafficPolicies))
   }
   if (!needsHealthCheckNodePort(service) && healthCheckNodePort !== undefined) {
     const detail = "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"
     problems.push(invalidValue('spec.healthCheckNodePort', healthCheckNodePort, detail))
   }
-  if (internalTrafficPolicy !== undefined && !trafficPolicies.some((known) => known === internalTrafficPolicy)) {
-    problems.push(unsupportedValue('spec.internalTrafficPolicy', internalTrafficPolicy, trafficPolicies))
+  if (internalTrafficPolicy !== undefined) {
+    problems.push(...oneOf('spec.internalTrafficPolicy', internalTrafficPolicy, trafficPolicies))
   }
-  if (trafficDistribution !== undefined && !distributions.some((known) => known === trafficDistribution)) {
-    problems.push(unsupportedValue('spec.trafficDistribution', trafficDistribution, distributions))
+  if (trafficDistribution !== undefined) {
+    problems.push(...oneOf('spec.trafficDistribution', trafficDistribution, distributions))
   }
   return problems
 }

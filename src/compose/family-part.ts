@@ -19,8 +19,8 @@ import type { Periods } from '../reconcile/pacing.ts'
 import type { Chore } from '../reconcile/queue.ts'
 import { FamilyPipeline } from '../reconcile/family-pipeline.ts'
 import { FlowCleaner } from '../reconcile/flow-cleaner.ts'
-import { followerFailures } from '../reconcile/follower-failures.ts'
-import type { Follower } from '../reconcile/followers.ts'
+import { subscriberFailures } from '../reconcile/subscriber-failures.ts'
+import type { Subscriber } from '../reconcile/subscribers.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import type { RunningMode } from '../modes/contract.ts'
 
@@ -41,8 +41,8 @@ export interface FamilyPartOptions {
   readonly connectRetry: RetryScope
   /** Whether the kernel carries connections: others can be ended by it alone. */
   readonly endsConnections: boolean
-  /** Followers of each write, besides the flow cleaner and the health check ports. */
-  readonly followers: readonly Follower[]
+  /** Subscribers of each write, besides the flow cleaner and the health check ports. */
+  readonly subscribers: readonly Subscriber[]
   /** Other writes to the kernel for this family. */
   readonly chores?: readonly Chore[]
 }
@@ -80,11 +80,11 @@ export class FamilyPart {
       sharedTables: options.mode.sharedTables,
       clock,
       log,
-      followers: [
+      subscribers: [
         { name: 'udp_flows', follow: (applied) => this.#flows.follow(applied) },
         { name: 'ended_connections', follow: ({ node: now, changes }) => this.#ender?.follow(now, changes) },
         { name: 'health_ports', follow: () => this.#syncServiceHealth() },
-        ...options.followers,
+        ...options.subscribers,
       ],
       ...(options.chores && { chores: options.chores }),
     })
@@ -120,7 +120,7 @@ function openServiceHealth({ node, health, events, metrics, log }: FamilyPartOpt
     addresses: healthAddresses(node),
     proxyHealthy: () => health.health().healthy,
     onRefused: ({ service, port, error }) => {
-      metrics.followerFailures.with(`IPv${node.family}`, 'health_ports').inc()
+      metrics.subscriberFailures.with(`IPv${node.family}`, 'health_ports').inc()
       const what = `healthcheck ${JSON.stringify(service)} on port ${port}`
       const note = `node ${node.nodeName} failed to start ${what}: ${error.message}`
       events.record(anEvent('FailedToStartServiceHealthcheck', note, service))
@@ -144,7 +144,7 @@ function openProgrammer({
       const note = `node ${node.nodeName} cannot program service port ${service}: ${reason}`
       events.record(anEvent('FailedToProgramService', note))
     },
-    affinity: followerFailures({ metrics, clock: systemClock, log }, 'affinity', `IPv${node.family}`),
+    affinity: subscriberFailures({ metrics, clock: systemClock, log }, 'affinity', `IPv${node.family}`),
   })
 }
 
@@ -158,7 +158,7 @@ function openFlowCleaner(
     metrics,
     clock: systemClock,
     log,
-    failures: followerFailures({ metrics, clock: systemClock, log }, 'udp_flows', `IPv${node.family}`),
+    failures: subscriberFailures({ metrics, clock: systemClock, log }, 'udp_flows', `IPv${node.family}`),
     machineAddresses,
     views,
     targets: flowTargets && ((view) => flowTargets(node.family, view)),
@@ -174,7 +174,7 @@ function openConnectionEnder({ node, metrics, log, machineAddresses }: FamilyPar
       metrics.endedConnections.with(ipFamily).inc(connections)
       log.v(2)?.info('Reset connections to removed endpoints', { ipFamily, connections })
     },
-    failures: followerFailures({ metrics, clock: systemClock, log }, 'ended_connections', ipFamily),
+    failures: subscriberFailures({ metrics, clock: systemClock, log }, 'ended_connections', ipFamily),
     clock: systemClock,
   })
 }

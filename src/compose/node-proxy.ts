@@ -24,7 +24,7 @@ import { loadSocketBalancing, type OpenSocketBalancing } from './socket-balancin
 import { hasIpv6 } from './families.ts'
 import { FamilyPart } from './family-part.ts'
 import type { FamilyPipeline } from '../reconcile/family-pipeline.ts'
-import type { Follower } from '../reconcile/followers.ts'
+import type { Subscriber } from '../reconcile/subscribers.ts'
 import { leaveToKernel } from './leave-to-kernel.ts'
 import { followMachineAddresses, readMachineAddresses } from './machine-addresses.ts'
 import { createMetrics, type Metrics } from '../metrics/metrics.ts'
@@ -369,7 +369,7 @@ export class NodeProxy {
       periods: periodsOf(this.#loaded, this.#mode),
       connectRetry: this.#loaded.config.connectRetry,
       endsConnections: this.#mode.translates !== 'by relaying',
-      followers: this.#followers(family),
+      subscribers: this.#subscribers(family),
       allowExternalIPs: featureEnabled(this.#loaded.config.featureGates, 'AllowServiceExternalIPs'),
       machineAddresses: () => this.#state.machineAddresses,
       problems,
@@ -380,7 +380,7 @@ export class NodeProxy {
     })
   }
 
-  #followers(family: Family): Follower[] {
+  #subscribers(family: Family): Subscriber[] {
     const choice = this.#socketBalancing
     return [
       { name: 'connect_retry', follow: ({ node, changes }) => this.#retry.follow(node, changes) },

@@ -43,12 +43,12 @@ export function proxyQuestions(proxy: AskedProxy): readonly Question[] {
 export function describeEjected(suspects: readonly Suspect[]): EjectedBackend[] {
   return suspects
     .filter(({ state }) => state === 'ejected')
-    .map(({ ip, port, reason, sinceMs, nextTrialMs }) => ({
+    .map(({ ip, port, reason, sinceMs, nextProbeMs }) => ({
       backend: joinHostPort(ip, port),
       protocol: 'TCP',
       reason,
       sinceMs,
-      untilMs: nextTrialMs,
+      untilMs: nextProbeMs,
     }))
 }
 

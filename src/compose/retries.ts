@@ -10,7 +10,7 @@ import { serviceOf } from '../model/service-model.ts'
 import type { Mode, RunningMode } from '../modes/contract.ts'
 import { ConnectRetry, type RetryCounts } from '../retry/connect-retry.ts'
 import type { FamilyPipeline } from '../reconcile/family-pipeline.ts'
-import { followerFailures } from '../reconcile/follower-failures.ts'
+import { subscriberFailures } from '../reconcile/subscriber-failures.ts'
 
 /** The most services of one backend that an Event names. */
 const MOST_NAMED = 3
@@ -50,7 +50,7 @@ export function openConnectRetry(options: RetriesOptions): ConnectRetry {
       // An Event of the node, not of the Service: whoever can write EndpointSlices must not learn which addresses this node can reach.
       events.record(anEvent(change === 'ejected' ? 'BackendEjected' : 'BackendReturned', note))
     },
-    onTable: (family) => followerFailures({ metrics, clock: systemClock, log }, 'connect_retry', `IPv${family}`),
+    onTable: (family) => subscriberFailures({ metrics, clock: systemClock, log }, 'connect_retry', `IPv${family}`),
     counts: countsOf(metrics),
     clock: systemClock,
     log,

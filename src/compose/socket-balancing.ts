@@ -7,7 +7,7 @@ import { silentLogger, type Logger } from '../lib/log.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import type { ServicePortView } from '../model/types.ts'
 import type { Mode } from '../modes/contract.ts'
-import { followerFailures, type FollowerFailures } from '../reconcile/follower-failures.ts'
+import { subscriberFailures, type SubscriberFailures } from '../reconcile/subscriber-failures.ts'
 
 export interface SocketBalancingSetup {
   readonly families: readonly Family[]
@@ -40,7 +40,7 @@ export async function loadSocketBalancing(
       // It logs its errors itself, each once.
       ...everyOf(
         families.map((family) =>
-          followerFailures({ metrics, clock: systemClock, log: silentLogger }, 'socket_balancing', `IPv${family}`),
+          subscriberFailures({ metrics, clock: systemClock, log: silentLogger }, 'socket_balancing', `IPv${family}`),
         ),
       ),
       onFrontends: (family, count) => metrics.connectFrontends.with(`IPv${family}`).set(count),
@@ -50,8 +50,8 @@ export async function loadSocketBalancing(
 }
 
 function everyOf(
-  each: readonly FollowerFailures[],
-): Pick<FollowerFailures, 'onMended'> & { onFailed: (error: unknown) => void } {
+  each: readonly SubscriberFailures[],
+): Pick<SubscriberFailures, 'onMended'> & { onFailed: (error: unknown) => void } {
   return {
     onFailed: (error) => each.forEach(({ onFailed }) => onFailed(error)),
     onMended: () => each.forEach(({ onMended }) => onMended()),

@@ -219,15 +219,15 @@ function ownMetrics() {
       help: 'Events for the API server, by outcome: sent, failed (each attempt; the proxy retries) or dropped',
       labels: ['outcome'],
     }),
-    followerFailures: counter({
-      name: 'kubeproxyts_follower_failures_total',
+    subscriberFailures: counter({
+      name: 'kubeproxyts_subscriber_failures_total',
       help: 'How often work after a sync failed, with the rules in force; the proxy retries it',
-      labels: ['ip_family', 'follower'],
+      labels: ['ip_family', 'subscriber'],
     }),
-    followerBehind: gauge({
-      name: 'kubeproxyts_follower_behind',
+    subscriberBehind: gauge({
+      name: 'kubeproxyts_subscriber_behind',
       help: 'Whether work after a sync failed and has not succeeded since: 1 or 0',
-      labels: ['ip_family', 'follower'],
+      labels: ['ip_family', 'subscriber'],
     }),
     netlinkBytes: counter({
       name: 'kubeproxyts_netlink_sent_bytes_total',

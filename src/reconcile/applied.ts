@@ -1,4 +1,4 @@
-// The event that followers get after a write to the kernel.
+// The event that subscribers get after a write to the kernel.
 
 import { mergeChanges } from '../model/merge-changes.ts'
 import type { FrontendAddress, NodeView, ServicePortChange } from '../model/types.ts'
@@ -33,7 +33,7 @@ export interface NotApplied extends Attempt {
   readonly error: unknown
 }
 
-/** Merges two writes, for a follower that failed at the first. */
+/** Merges two writes, for a subscriber that failed at the first. */
 export function mergeApplied(earlier: Applied, later: Applied): Applied {
   const { operations: first } = earlier
   const { operations: last } = later

@@ -53,7 +53,7 @@ function open() {
     periods: { minMs: 0, maxMs: 60_000, retryMs: 100, maxRetryMs: 1000 },
     clock,
     log: silentLogger,
-    followers: [],
+    subscribers: [],
   })
   const endpoint = (name: string) => {
     model.setSlice({ ...aSlice(name, ['10.1.0.1']), triggerTimeMs: clock.now() - 1000 })
@@ -146,7 +146,7 @@ describe('FamilyPipeline compares with the kernel', () => {
       periods: { minMs: 0, maxMs: MINUTE, retryMs: 100, maxRetryMs: 1000 },
       clock,
       log: silentLogger,
-      followers: [],
+      subscribers: [],
     })
     pipeline.start()
     for (let minute = 0; minute < minutes; minute++) {
@@ -201,7 +201,7 @@ test('stop() closes the programmer when rules that are being restored are in pla
     periods: { minMs: 0, maxMs: 60_000, retryMs: 1000, maxRetryMs: 1000 },
     clock: systemClock,
     log: silentLogger,
-    followers: [],
+    subscribers: [],
   })
   pipeline.start()
   await new Promise((resolve) => setTimeout(resolve, 5))
@@ -269,7 +269,7 @@ describe('a listener', () => {
 describe('what follows a sync fails', () => {
   const MINUTE = 60_000
 
-  /** One of these fails, whichever: the programmer's own end, the flows, a follower, a listener, metrics. */
+  /** One of these fails, whichever: the programmer's own end, the flows, a subscriber, a listener, metrics. */
   function openFailing(broken: { name: string | undefined }) {
     const clock = new ManualClock()
     const node = aNodeView({ family: 4 })
@@ -300,7 +300,7 @@ describe('what follows a sync fails', () => {
       periods: { minMs: 0, maxMs: 2 * MINUTE, retryMs: 100, maxRetryMs: 1000 },
       clock,
       log: silentLogger,
-      followers: [
+      subscribers: [
         { name: 'udp_flows', follow: () => step('udp_flows') },
         { name: 'health_ports', follow: () => step('health_ports') },
         { name: 'rest', follow: () => step('rest') },
@@ -327,7 +327,7 @@ describe('what follows a sync fails', () => {
       expect(health.health().healthy).toBe(true)
       expect(metrics.transactions.with('IPv4', 'committed').value).toBe(2)
       expect(metrics.transactions.with('IPv4', 'refused').value).toBe(0)
-      expect(metrics.followerBehind.with('IPv4', name).value).toBe(1)
+      expect(metrics.subscriberBehind.with('IPv4', name).value).toBe(1)
       // Nothing is synced for it, and health stays what it is.
       await clock.advance(MINUTE)
       expect(calls).toEqual(['all', 'changes'])
@@ -338,7 +338,7 @@ describe('what follows a sync fails', () => {
       // What is only told is told with the next sync.
       if (name === 'changes') return
       expect(done).toEqual([name])
-      expect(metrics.followerBehind.with('IPv4', name).value).toBe(0)
+      expect(metrics.subscriberBehind.with('IPv4', name).value).toBe(0)
       expect(calls).toEqual(['all', 'changes'])
       await pipeline.stop()
     },
@@ -361,7 +361,7 @@ describe('what follows a sync fails', () => {
   })
 })
 
-test('what the kernel refused comes again, with what came meanwhile, and followers hear of it once', async () => {
+test('what the kernel refused comes again, with what came meanwhile, and subscribers hear of it once', async () => {
   const clock = new ManualClock()
   const node = aNodeView({ family: 4 })
   const model = new ServiceModel({ node, problems: new ProblemLog(() => {}), allowExternalIPs: true, startedMs: 0 })
@@ -377,7 +377,7 @@ test('what the kernel refused comes again, with what came meanwhile, and followe
     periods: { minMs: 0, maxMs: 60_000, retryMs: 100, maxRetryMs: 1000 },
     clock,
     log: silentLogger,
-    followers: [{ name: 'rest', follow: (each) => void applied.push(each) }],
+    subscribers: [{ name: 'rest', follow: (each) => void applied.push(each) }],
   })
   const put = async (host: string) => {
     model.setService(service({ name: 'web', clusterIPs: ['10.96.0.1'] }))

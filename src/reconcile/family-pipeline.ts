@@ -1,5 +1,5 @@
 // The path of a change, for one IP family: from API events to the model, from the model's changes to the kernel, and then to the
-// followers.
+// subscribers.
 
 import type { DriftState, SyncState } from '../serve/control/state.ts'
 import type { Clock } from '../lib/clock.ts'
@@ -12,8 +12,8 @@ import type { NodeView, ServicePortChange, ServicePortView } from '../model/type
 import type { IpFamilyName, ProxyHealth } from '../serve/proxy-health.ts'
 import type { Applied, Attempt } from './applied.ts'
 import { Drift } from './drift.ts'
-import { type FollowerName, followerFailures } from './follower-failures.ts'
-import { type Follower, Followers } from './followers.ts'
+import { type SubscriberName, subscriberFailures } from './subscriber-failures.ts'
+import { type Subscriber, Subscribers } from './subscribers.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import type { Periods, SharedTables } from './pacing.ts'
 import type { Programmer } from './programmer.ts'
@@ -32,7 +32,7 @@ export interface FamilyPipelineOptions {
   readonly clock: Clock
   readonly log: Logger
   /** Called after each write. */
-  readonly followers: readonly Follower[]
+  readonly subscribers: readonly Subscriber[]
   /** Other writes to the kernel for this family. */
   readonly chores?: readonly Chore[]
 }
@@ -46,7 +46,7 @@ export class FamilyPipeline {
   readonly #queue: ReconcileQueue
   readonly #syncMetrics: SyncMetrics
   readonly #drift: Drift
-  readonly #followers: Followers
+  readonly #subscribers: Subscribers
   readonly #family: IpFamilyName
   #node: NodeView
   #started = false
@@ -73,9 +73,10 @@ export class FamilyPipeline {
     this.recorder = new Recorder(clock)
     this.#syncMetrics = new SyncMetrics({ family: this.#family, model, metrics, clock })
     this.#drift = new Drift({ family: this.#family, metrics, clock })
-    const failures = (follower: FollowerName) => followerFailures({ metrics, clock, log }, follower, this.#family)
-    this.#followers = new Followers({
-      followers: [this.#metricsFollower(), this.#changesFollower(), ...options.followers],
+    const failures = (subscriber: SubscriberName) =>
+      subscriberFailures({ metrics, clock, log }, subscriber, this.#family)
+    this.#subscribers = new Subscribers({
+      subscribers: [this.#metricsSubscriber(), this.#changesSubscriber(), ...options.subscribers],
       failures,
       clock,
     })
@@ -187,7 +188,7 @@ export class FamilyPipeline {
   /** Begins no further write. Resolves when the current one has ended. */
   async halt(): Promise<void> {
     this.#started = false
-    this.#followers.stop()
+    this.#subscribers.stop()
     await this.#queue.stop()
   }
 
@@ -202,7 +203,7 @@ export class FamilyPipeline {
   /** Changes during a write are for the next one. */
   async #write(cause: Cause): Promise<WriteResult> {
     const { model, programmer, clock } = this.#options
-    this.#followers.begin()
+    this.#subscribers.begin()
     const taken = model.takeChanges()
     const changes = mergeChanges(this.#unacknowledged, taken)
     const triggerTimes = [...this.#triggerTimes, ...[...model.takeTriggerTimes().values()].flat()]
@@ -231,7 +232,7 @@ export class FamilyPipeline {
       this.#needsComparison = true
       this.#mayDiffer = true
       this.#waitingSinceMs = attempt.waitingSinceMs ?? this.#waitingSinceMs
-      this.#followers.refused({ ...attempt, error })
+      this.#subscribers.refused({ ...attempt, error })
       throw error
     }
   }
@@ -253,7 +254,7 @@ export class FamilyPipeline {
         operations: operations.operations,
       })
     }
-    this.#followers.follow(applied)
+    this.#subscribers.follow(applied)
     return { isComparison, isHealed }
   }
 
@@ -278,7 +279,7 @@ export class FamilyPipeline {
     return finished.againInMs
   }
 
-  #metricsFollower(): Follower {
+  #metricsSubscriber(): Subscriber {
     return {
       name: 'metrics',
       notes: true,
@@ -295,7 +296,7 @@ export class FamilyPipeline {
     }
   }
 
-  #changesFollower(): Follower {
+  #changesSubscriber(): Subscriber {
     return {
       name: 'changes',
       notes: true,

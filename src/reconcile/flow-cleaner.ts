@@ -8,7 +8,7 @@ import { TryAgain } from '../lib/try-again.ts'
 import { goneUdpFrontends, staleAnswerers, StaleFlowIndex, type UdpFlow } from '../model/stale-flows.ts'
 import type { FrontendAddress, NodeView, ServicePortChange, ServicePortName, ServicePortView } from '../model/types.ts'
 import type { Metrics } from '../metrics/metrics.ts'
-import type { FollowerFailures } from './follower-failures.ts'
+import type { SubscriberFailures } from './subscriber-failures.ts'
 import type { Applied } from './applied.ts'
 import type { Answerers } from './programmer.ts'
 
@@ -25,7 +25,7 @@ export interface FlowCleanerOptions {
   readonly metrics: Metrics
   readonly clock: Clock
   readonly log: Logger
-  readonly failures: FollowerFailures
+  readonly failures: SubscriberFailures
   /** Every address of this machine, for node ports that are open on all of them. */
   readonly machineAddresses: () => readonly string[]
   /** All service ports as the kernel has them. */

@@ -106,7 +106,7 @@ type Step =
   | { readonly do: 'refuse'; readonly times: number }
   | { readonly do: 'flush' }
   | { readonly do: 'slow'; readonly ms: number }
-  | { readonly do: 'follower fails'; readonly times: number }
+  | { readonly do: 'subscriber fails'; readonly times: number }
   | { readonly do: 'wait'; readonly ms: number }
 
 const index = fc.integer({ min: 0, max: SERVICES - 1 })
@@ -120,7 +120,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   fc.record({ do: fc.constant('refuse' as const), times: fc.integer({ min: 1, max: 3 }) }),
   fc.record({ do: fc.constant('flush' as const) }),
   fc.record({ do: fc.constant('slow' as const), ms: fc.integer({ min: 0, max: 60 }) }),
-  fc.record({ do: fc.constant('follower fails' as const), times: fc.integer({ min: 1, max: 3 }) }),
+  fc.record({ do: fc.constant('subscriber fails' as const), times: fc.integer({ min: 1, max: 3 }) }),
   fc.record({ do: fc.constant('wait' as const), ms: fc.integer({ min: 0, max: 300 }) }),
 )
 
@@ -129,9 +129,9 @@ function open() {
   const kernel = new Kernel(4, nftablesPlanner.table)
   const programmer = new SlowProgrammer(new TableProgrammer({ planner: nftablesPlanner, driver: kernel, clock }), clock)
   const model = new ServiceModel({ node, problems: new ProblemLog(() => {}), allowExternalIPs: true, startedMs: 0 })
-  /** What a follower knows that goes by changes alone. */
+  /** What a subscriber knows that goes by changes alone. */
   const followed = new Map<ServicePortName, ServicePortView>()
-  const state = { followerFailures: 0, inexact: 0 }
+  const state = { subscriberFailures: 0, inexact: 0 }
   const pipeline = new FamilyPipeline({
     node,
     model,
@@ -141,12 +141,12 @@ function open() {
     periods: { minMs: 0, maxMs: 3_600_000, retryMs: 20, maxRetryMs: 100 },
     clock,
     log: silentLogger,
-    followers: [
+    subscribers: [
       {
         name: 'rest',
         follow({ changes }) {
-          if (state.followerFailures > 0) {
-            state.followerFailures--
+          if (state.subscriberFailures > 0) {
+            state.subscriberFailures--
             throw new Error('as told')
           }
           for (const { name, before, after } of changes) {
@@ -183,8 +183,8 @@ function open() {
       case 'slow':
         programmer.takesMs = each.ms
         return
-      case 'follower fails':
-        state.followerFailures = each.times
+      case 'subscriber fails':
+        state.subscriberFailures = each.times
         return
       case 'wait':
         await clock.advance(each.ms)
@@ -205,7 +205,7 @@ test('whatever happens: one writer at a time, nothing is lost, and the kernel ha
       pipeline.start()
       for (const each of steps) await carryOut(each)
       kernel.refusals = 0
-      state.followerFailures = 0
+      state.subscriberFailures = 0
       await pass(clock, 60_000)
       expect([programmer.overlaps, state.inexact, model.hasChanges]).toEqual([0, 0, false])
       expect(new Map(followed)).toEqual(new Map(Array.from(model.views(), (view) => [view.name, view])))

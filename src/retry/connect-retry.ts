@@ -17,7 +17,7 @@ import { RENEW_MS } from './names.ts'
 import { openPacketLog, type PacketLog } from './nflog.ts'
 import { RetryTable } from './retry-table.ts'
 import { Suspects, type Suspect, type SuspectChange } from './suspects.ts'
-import { openTrial } from './trial.ts'
+import { probeBackend } from './probe-backend.ts'
 
 /** What the metrics count. */
 export interface RetryCounts {
@@ -121,7 +121,7 @@ export class ConnectRetry {
     )
     this.#suspects = new Suspects({
       clock: options.clock,
-      trial: openTrial,
+      probe: probeBackend,
       onChange: (suspect, change) => this.#suspectChanged(suspect, change),
     })
   }

@@ -9,8 +9,8 @@ const dead: Suspect = {
   state: 'ejected',
   reason: 'refused',
   sinceMs: 1000,
-  failedTrials: 3,
-  nextTrialMs: 17_000,
+  failedProbes: 3,
+  nextProbeMs: 17_000,
 }
 
 test('formatRetryStatus() says nothing where there is nothing to say', () => {
@@ -29,7 +29,7 @@ test('formatRetryStatus() names each suspect, since when and why', () => {
   expect(formatRetryStatus({ covered: () => 2, suspects: () => [dead, suspected] }, 13_000)).toBe(
     [
       'Connect retry: service ports=2',
-      '  10.1.0.7:8080 ejected for 12s (refused), trials=3, next in 4s',
+      '  10.1.0.7:8080 ejected for 12s (refused), probes=3, next in 4s',
       '  [fd01::7]:8080 suspected for 1s (silent)',
     ].join('\n'),
   )

@@ -18,13 +18,13 @@ export function formatRetryStatus(state: RetryState, nowMs: number): string {
   )
 }
 
-/** `10.1.0.7:8080 ejected for 12s (refused), trials=4, next in 8s` */
+/** `10.1.0.7:8080 ejected for 12s (refused), probes=4, next in 8s` */
 export function formatSuspect(suspect: Suspect, nowMs: number): string {
-  const { ip, port, state, sinceMs, reason, failedTrials, nextTrialMs } = suspect
+  const { ip, port, state, sinceMs, reason, failedProbes, nextProbeMs } = suspect
   const since = `${joinHostPort(ip, port)} ${state} for ${seconds(nowMs - sinceMs)} (${reason})`
   if (state === 'suspected') return since
-  const next = nextTrialMs === undefined ? '' : `, next in ${seconds(nextTrialMs - nowMs)}`
-  return `${since}, trials=${failedTrials}${next}`
+  const next = nextProbeMs === undefined ? '' : `, next in ${seconds(nextProbeMs - nowMs)}`
+  return `${since}, probes=${failedProbes}${next}`
 }
 
 function seconds(ms: number): string {

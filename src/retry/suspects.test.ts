@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { ManualClock } from '../../test/support/manual-clock.ts'
 import { MOST_OF_NAMESPACE, MOST_OF_SERVICE, MOST_SUSPECTS } from './suspect-quota.ts'
-import { Suspects, type SuspectChange, type TrialResult } from './suspects.ts'
+import { Suspects, type SuspectChange, type ProbeResult } from './suspects.ts'
 
 const pod = { family: 4, ip: '10.1.0.7', port: 8080 } as const
 const other = { family: 4, ip: '10.1.0.8', port: 8080 } as const
@@ -11,23 +11,23 @@ const web = ['default/web']
 class Court {
   readonly clock = new ManualClock()
   readonly changes: SuspectChange[] = []
-  readonly trials: number[] = []
-  result: TrialResult = 'fails'
+  readonly probes: number[] = []
+  result: ProbeResult = 'fails'
   readonly suspects = new Suspects({
     clock: this.clock,
-    trial: async () => {
-      this.trials.push(this.clock.monotonicNow())
+    probe: async () => {
+      this.probes.push(this.clock.monotonicNow())
       return this.result
     },
     onChange: (_, change) => this.changes.push(change),
   })
 }
 
-test('a suspect that fails its trial is ejected, and back when a later trial succeeds', async () => {
+test('a suspect that fails its probe is ejected, and back when a later probe succeeds', async () => {
   const court = new Court()
   expect(court.suspects.report(pod, 'refused', web)).toBe('suspected')
   await court.clock.advance(0)
-  expect(court.suspects.list()).toMatchObject([{ ...pod, state: 'ejected', reason: 'refused', failedTrials: 1 }])
+  expect(court.suspects.list()).toMatchObject([{ ...pod, state: 'ejected', reason: 'refused', failedProbes: 1 }])
   expect(court.suspects.report(pod, 'silent', web)).toBe('ejected')
   court.result = 'answers'
   await court.clock.advance(1000)
@@ -35,11 +35,11 @@ test('a suspect that fails its trial is ejected, and back when a later trial suc
   expect(court.changes).toEqual(['suspected', 'ejected', 'returned'])
 })
 
-test('the pauses between trials grow, up to half a minute', async () => {
+test('the pauses between probes grow, up to half a minute', async () => {
   const court = new Court()
   court.suspects.report(pod, 'silent', web)
   await court.clock.advance(130_000)
-  expect(court.trials).toEqual([0, 1, 3, 7, 15, 31, 61, 91, 121].map((seconds) => seconds * 1000))
+  expect(court.probes).toEqual([0, 1, 3, 7, 15, 31, 61, 91, 121].map((seconds) => seconds * 1000))
 })
 
 test('a suspect that answers is acquitted, and trusted for a second whatever clients do', async () => {
@@ -48,14 +48,14 @@ test('a suspect that answers is acquitted, and trusted for a second whatever cli
   court.suspects.report(pod, 'silent', web)
   await court.clock.advance(0)
   for (let i = 0; i < 100; i++) expect(court.suspects.report(pod, 'silent', web)).toBe('trusted')
-  expect(court.trials).toHaveLength(1)
+  expect(court.probes).toHaveLength(1)
   await court.clock.advance(1000)
   expect(court.suspects.report(pod, 'silent', web)).toBe('suspected')
   await court.clock.advance(0)
   expect(court.changes).toEqual(['suspected', 'acquitted', 'suspected', 'acquitted'])
 })
 
-test('a trial that could not be made says nothing: a suspect is acquitted, an ejected one stays ejected', async () => {
+test('a probe that could not be made says nothing: a suspect is acquitted, an ejected one stays ejected', async () => {
   const court = new Court()
   court.suspects.report(pod, 'refused', web)
   await court.clock.advance(0)
@@ -110,11 +110,11 @@ test('endpoints that come and go do not have the node try any number of addresse
     }
   }
   visit()
-  expect(court.trials).toHaveLength(MOST_OF_SERVICE)
+  expect(court.probes).toHaveLength(MOST_OF_SERVICE)
   await court.clock.advance(9000)
   visit()
   // Those that have their places still.
-  expect(court.trials).toHaveLength(2 * MOST_OF_SERVICE)
+  expect(court.probes).toHaveLength(2 * MOST_OF_SERVICE)
   expect(court.suspects.report({ ...pod, port: 999 }, 'refused', web)).toBe('trusted')
   await court.clock.advance(11_000)
   expect(court.suspects.report({ ...pod, port: 999 }, 'refused', web)).toBe('suspected')

@@ -7,7 +7,7 @@ import type { FailureKind, Place } from './decode-failure.ts'
 import { SuspectQuota } from './suspect-quota.ts'
 
 /** `unknown`: the node could not connect for reasons of its own, which says nothing about the backend. */
-export type TrialResult = 'answers' | 'fails' | 'unknown'
+export type ProbeResult = 'answers' | 'fails' | 'unknown'
 
 export interface SuspectedBackend extends Place {
   readonly family: Family
@@ -20,22 +20,22 @@ export interface Suspect extends SuspectedBackend {
   readonly reason: FailureKind
   /** When this state began, in milliseconds since 1970. */
   readonly sinceMs: number
-  /** Trials that failed. */
-  readonly failedTrials: number
+  /** Probes that failed. */
+  readonly failedProbes: number
   /** When an ejected one is tried next, in milliseconds since 1970. */
-  readonly nextTrialMs: number | undefined
+  readonly nextProbeMs: number | undefined
 }
 
-/** `acquitted`: the trial found nothing wrong. `returned`: an ejected one answers again. `gone`: it is no backend any more. */
+/** `acquitted`: the probe found nothing wrong. `returned`: an ejected one answers again. `gone`: it is no backend any more. */
 export type SuspectChange = 'suspected' | 'acquitted' | 'ejected' | 'returned' | 'gone'
 
 export interface SuspectsOptions {
   readonly clock: Clock
-  readonly trial: (backend: SuspectedBackend) => Promise<TrialResult>
+  readonly probe: (backend: SuspectedBackend) => Promise<ProbeResult>
   readonly onChange: (suspect: Suspect, change: SuspectChange) => void
 }
 
-/** Pauses between the trials of an ejected backend: doubling, up to the longest. */
+/** Pauses between the probes of an ejected backend: doubling, up to the longest. */
 const FIRST_PAUSE_MS = 1000
 const LONGEST_PAUSE_MS = 30_000
 /** A backend that has just passed a probe is not probed again for this long, however many clients fail. */
@@ -46,8 +46,8 @@ interface Entry {
   readonly reason: FailureKind
   state: Suspect['state']
   sinceMs: number
-  failedTrials: number
-  nextTrialMs: number | undefined
+  failedProbes: number
+  nextProbeMs: number | undefined
   timer: Timer | undefined
 }
 
@@ -74,8 +74,8 @@ export class Suspects {
       reason,
       state: 'suspected',
       sinceMs: this.#options.clock.now(),
-      failedTrials: 0,
-      nextTrialMs: undefined,
+      failedProbes: 0,
+      nextProbeMs: undefined,
       timer: undefined,
     }
     this.#entries.set(key, entry)
@@ -95,7 +95,7 @@ export class Suspects {
     return Array.from(this.#entries.values(), toSuspect)
   }
 
-  /** Ends all trials. */
+  /** Ends all probes. */
   close(): void {
     for (const { timer } of this.#entries.values()) timer?.cancel()
     this.#entries.clear()
@@ -103,7 +103,7 @@ export class Suspects {
   }
 
   async #try(entry: Entry): Promise<void> {
-    const result = await this.#options.trial(entry.backend)
+    const result = await this.#options.probe(entry.backend)
     // No service port may use it any more.
     if (this.#entries.get(keyOf(entry.backend)) !== entry) return
     if (result === 'fails') this.#failed(entry)
@@ -113,7 +113,7 @@ export class Suspects {
   }
 
   #failed(entry: Entry): void {
-    entry.failedTrials++
+    entry.failedProbes++
     const isNew = entry.state === 'suspected'
     if (isNew) {
       entry.state = 'ejected'
@@ -141,9 +141,9 @@ export class Suspects {
 
   #tryLater(entry: Entry): void {
     const { clock } = this.#options
-    const doublings = Math.min(entry.failedTrials - 1, 16)
+    const doublings = Math.min(entry.failedProbes - 1, 16)
     const pauseMs = Math.min(FIRST_PAUSE_MS * 2 ** doublings, LONGEST_PAUSE_MS)
-    entry.nextTrialMs = clock.now() + pauseMs
+    entry.nextProbeMs = clock.now() + pauseMs
     entry.timer = clock.setTimeout(() => void this.#try(entry), pauseMs)
   }
 
@@ -159,8 +159,8 @@ export class Suspects {
   }
 }
 
-function toSuspect({ backend, state, reason, sinceMs, failedTrials, nextTrialMs }: Entry): Suspect {
-  return { ...backend, state, reason, sinceMs, failedTrials, nextTrialMs }
+function toSuspect({ backend, state, reason, sinceMs, failedProbes, nextProbeMs }: Entry): Suspect {
+  return { ...backend, state, reason, sinceMs, failedProbes, nextProbeMs }
 }
 
 function keyOf({ ip, port }: Place): string {

@@ -172,7 +172,7 @@ export const folders: readonly Folder[] = [
     folder: 'retry',
     what: 'connect retry: the nftables table, the log of failures, suspects and probes',
     imports: [...tools, 'nftables', 'conntrack', 'model'],
-    effects: ['retry-table.ts', 'nflog.ts', 'trial.ts', 'connect-retry.ts', 'cleanup.ts'],
+    effects: ['retry-table.ts', 'nflog.ts', 'probe-backend.ts', 'connect-retry.ts', 'cleanup.ts'],
   },
   {
     folder: 'ends',

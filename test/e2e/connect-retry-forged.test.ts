@@ -103,7 +103,7 @@ test('one whose second SYN is answered goes on, though this node is not answered
   )
   const { answer, conversation } = await openTcp(localPod(), target, patient())
   if (answer.kind !== 'answered') throw new Error(answer.kind)
-  // For longer than a trial takes.
+  // For longer than a probe takes.
   for (let i = 0; i < 15; i++) {
     expect((await conversation.say('still there?')).kind).toBe('answered')
     await sleep(100)

@@ -243,7 +243,7 @@ function testHalf(retry: () => RetryRig): void {
       },
       { withinMs: 20_000 },
     )
-    // The others meet this node's trials alone: after one, two and four seconds, and so on.
+    // The others meet this node's probes alone: after one, two and four seconds, and so on.
     await eventually('as many as must still get connections', async () => {
       const count = () => doomed.map((address) => retry().failing.attempts('refuse').get(address) ?? 0)
       const before = count()

@@ -18,7 +18,7 @@ const HEALTH_PORT = 31_999
 const MENDED_MS = 15_000
 
 interface Half {
-  readonly follower: string
+  readonly subscriber: string
   readonly call: FaultyCall
   /** What there is to follow. */
   readonly change: () => void | Promise<void>
@@ -55,13 +55,14 @@ export function testHalfFailures(mode: FaultyMode, errnos: readonly Errno[]): vo
 
     const pod = () => faulty.rig.network.sources.localPod
     /** Of IPv4. */
-    const metric = async (name: string, follower = ''): Promise<number> => {
+    const metric = async (name: string, subscriber = ''): Promise<number> => {
       const page = (await faulty.proxy.ask('/metrics'))?.body ?? ''
-      const isMeant = (line: string) => line.startsWith(`${name}{`) && line.includes('IPv4') && line.includes(follower)
+      const isMeant = (line: string) =>
+        line.startsWith(`${name}{`) && line.includes('IPv4') && line.includes(subscriber)
       return Number(page.split('\n').find(isMeant)?.split(' ').at(-1) ?? 0)
     }
-    const failures = (follower: string) => metric('kubeproxyts_follower_failures_total', `"${follower}"`)
-    const behind = (follower: string) => metric('kubeproxyts_follower_behind', `"${follower}"`)
+    const failures = (subscriber: string) => metric('kubeproxyts_subscriber_failures_total', `"${subscriber}"`)
+    const behind = (subscriber: string) => metric('kubeproxyts_subscriber_behind', `"${subscriber}"`)
     const logged = (pattern: RegExp) => faulty.proxy.log().match(pattern)?.length ?? 0
     const syncs = () => logged(/"SyncProxyRules complete" ipFamily="IPv4"/g)
 
@@ -83,21 +84,21 @@ export function testHalfFailures(mode: FaultyMode, errnos: readonly Errno[]): vo
       for (const path of ['/healthz', '/livez'] as const) expect((await faulty.proxy.health(path))?.status).toBe(200)
     }
 
-    async function halfFail({ follower, call, change, missing }: Half, errno: Errno): Promise<void> {
+    async function halfFail({ subscriber, call, change, missing }: Half, errno: Errno): Promise<void> {
       const { shim } = faulty
-      const [before, failed] = [await failures(follower), logged(/"Sync failed"/g)]
+      const [before, failed] = [await failures(subscriber), logged(/"Sync failed"/g)]
       shim.fail(call, errno)
       await change()
-      await eventually(`${follower} fails`, async () =>
-        (await failures(follower)) > before ? undefined : `not yet, of ${shim.hits(call)} calls that failed`,
+      await eventually(`${subscriber} fails`, async () =>
+        (await failures(subscriber)) > before ? undefined : `not yet, of ${shim.hits(call)} calls that failed`,
       )
-      expect(await behind(follower)).toBe(1)
+      expect(await behind(subscriber)).toBe(1)
       await rulesFollow()
       await expectHealth()
       const done = syncs()
       shim.heal()
-      await eventually(`${follower} is made good`, missing, { withinMs: MENDED_MS })
-      await eventually('it says so', async () => ((await behind(follower)) === 0 ? undefined : 'not yet'), {
+      await eventually(`${subscriber} is made good`, missing, { withinMs: MENDED_MS })
+      await eventually('it says so', async () => ((await behind(subscriber)) === 0 ? undefined : 'not yet'), {
         withinMs: MENDED_MS,
       })
       expect([syncs(), logged(/"Sync failed"/g)]).toEqual([done, failed])
@@ -131,7 +132,7 @@ export function testHalfFailures(mode: FaultyMode, errnos: readonly Errno[]): vo
       const before = await deleted()
       await halfFail(
         {
-          follower: 'udp_flows',
+          subscriber: 'udp_flows',
           call: 'conntrack send',
           // In userspace mode the flow ends at the proxy, which knows by itself where to go on to.
           change: isKernelMode
@@ -187,7 +188,7 @@ export function testHalfFailures(mode: FaultyMode, errnos: readonly Errno[]): vo
       await eventually('it is served', () => answeredBy(sticky, 'localB'))
       await halfFail(
         {
-          follower: 'affinity',
+          subscriber: 'affinity',
           call: 'affinity send',
           change: () => cluster.put({ ...slice, endpoints: aSlice(sticky, ['localC']).endpoints }),
           missing: () => answeredBy(sticky, 'localC'),
@@ -210,7 +211,7 @@ export function testHalfFailures(mode: FaultyMode, errnos: readonly Errno[]): vo
       }
       await halfFail(
         {
-          follower: 'connect_retry',
+          subscriber: 'connect_retry',
           call: 'retry table send',
           change: () => cluster.put(retried, slice),
           missing: isCovered,
@@ -230,7 +231,7 @@ export function testHalfFailures(mode: FaultyMode, errnos: readonly Errno[]): vo
       })
       await halfFail(
         {
-          follower: 'socket_balancing',
+          subscriber: 'socket_balancing',
           call: 'bpf',
           change: () => cluster.put(chosen, slice),
           missing: async () => ((await frontends()) > 0 ? undefined : 'none is chosen'),

@@ -144,7 +144,7 @@ export const logLines: readonly LogLine[] = [
   error('Unexpected error', 'A fault of this program: please report it, with the stack that `-v=4` shows.'),
   error(
     'The rules are in force; something that follows them failed',
-    '`follower` says what, `err` why. The proxy retries after `againInMs`; `kubeproxyts_follower_behind` is 1 until it succeeds. With `udp_flows` and `affinity`, clients of a removed endpoint may go on sending to it until then. One line a minute at most.',
+    '`subscriber` says what, `err` why. The proxy retries after `againInMs`; `kubeproxyts_subscriber_behind` is 1 until it succeeds. With `udp_flows` and `affinity`, clients of a removed endpoint may go on sending to it until then. One line a minute at most.',
   ),
   error(
     'Another program keeps changing our rules; does another proxy run on this node?',

@@ -13,7 +13,7 @@ import { patience } from '../patience.ts'
 const MOST_OPEN = 4
 /** How often each client asks when all is quiet. */
 const ASKS = 3
-/** With retries: two SYNs more, a second apart, and the trial of an endpoint. */
+/** With retries: two SYNs more, a second apart, and the probe of an endpoint. */
 const ANSWER_MS = 4000
 
 interface PlayedEndpoint {

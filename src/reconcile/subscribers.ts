@@ -4,10 +4,10 @@
 import type { Clock } from '../lib/clock.ts'
 import { TryAgain } from '../lib/try-again.ts'
 import { type Applied, mergeApplied, type NotApplied } from './applied.ts'
-import type { FollowerFailures, FollowerName } from './follower-failures.ts'
+import type { SubscriberFailures, SubscriberName } from './subscriber-failures.ts'
 
-export interface Follower {
-  readonly name: FollowerName
+export interface Subscriber {
+  readonly name: SubscriberName
   /** An attempt begins. An error of this is counted and not retried. */
   begin?(): void
   /** If this throws, it is called again later, with all changes since the last call that succeeded. */
@@ -18,17 +18,17 @@ export interface Follower {
   readonly notes?: true
 }
 
-export interface FollowersOptions {
-  readonly followers: readonly Follower[]
-  readonly failures: (follower: FollowerName) => FollowerFailures
+export interface SubscribersOptions {
+  readonly subscribers: readonly Subscriber[]
+  readonly failures: (subscriber: SubscriberName) => SubscriberFailures
   readonly clock: Clock
 }
 
-export class Followers {
-  readonly #each: readonly OneFollower[]
+export class Subscribers {
+  readonly #each: readonly OneSubscriber[]
 
-  constructor({ followers, failures, clock }: FollowersOptions) {
-    this.#each = followers.map((follower) => new OneFollower(follower, failures(follower.name), clock))
+  constructor({ subscribers, failures, clock }: SubscribersOptions) {
+    this.#each = subscribers.map((subscriber) => new OneSubscriber(subscriber, failures(subscriber.name), clock))
   }
 
   /** Never throws. */
@@ -52,32 +52,32 @@ export class Followers {
   }
 }
 
-class OneFollower {
-  readonly #follower: Follower
-  readonly #failures: FollowerFailures
+class OneSubscriber {
+  readonly #subscriber: Subscriber
+  readonly #failures: SubscriberFailures
   readonly #again: TryAgain
-  /** The writes, merged, for which the follower threw. */
+  /** The writes, merged, for which the subscriber threw. */
   #missed: Applied | undefined
 
-  constructor(follower: Follower, failures: FollowerFailures, clock: Clock) {
-    this.#follower = follower
+  constructor(subscriber: Subscriber, failures: SubscriberFailures, clock: Clock) {
+    this.#subscriber = subscriber
     this.#failures = failures
     this.#again = new TryAgain({ clock, again: () => this.#attempt(this.#missed!), ...failures })
   }
 
   begin(): void {
-    if (this.#follower.begin !== undefined) this.#runOnce(() => this.#follower.begin!())
+    if (this.#subscriber.begin !== undefined) this.#runOnce(() => this.#subscriber.begin!())
   }
 
   follow(applied: Applied): void {
-    if (this.#follower.notes) return this.#runOnce(() => this.#follower.follow(applied))
+    if (this.#subscriber.notes) return this.#runOnce(() => this.#subscriber.follow(applied))
     const all = this.#missed === undefined ? applied : mergeApplied(this.#missed, applied)
     if (this.#again.isWaiting) this.#missed = all
     else this.#attempt(all)
   }
 
   refused(attempt: NotApplied): void {
-    if (this.#follower.refused !== undefined) this.#runOnce(() => this.#follower.refused!(attempt))
+    if (this.#subscriber.refused !== undefined) this.#runOnce(() => this.#subscriber.refused!(attempt))
   }
 
   stop(): void {
@@ -86,7 +86,7 @@ class OneFollower {
 
   #attempt(applied: Applied): void {
     try {
-      this.#follower.follow(applied)
+      this.#subscriber.follow(applied)
       this.#missed = undefined
       this.#again.succeeded()
     } catch (error) {

@@ -8,9 +8,9 @@ import { createLogger } from '../lib/log.ts'
 import { textFormat } from '../lib/log-text.ts'
 import type { ServicePortView } from '../model/types.ts'
 import { createMetrics } from '../metrics/metrics.ts'
-import { followerFailures } from './follower-failures.ts'
+import { subscriberFailures } from './subscriber-failures.ts'
 import type { Applied } from './applied.ts'
-import { Followers } from './followers.ts'
+import { Subscribers } from './subscribers.ts'
 
 const build = { major: '', minor: '', version: '', commit: '', treeState: '', buildDate: '' }
 const node = aNodeView()
@@ -53,31 +53,31 @@ function open() {
     got['udp_flows']!.push(sync)
     if (state.errno !== undefined) throw new KernelError('list connections', state.errno)
   }
-  const followers = new Followers({
-    followers: [
+  const subscribers = new Subscribers({
+    subscribers: [
       { name: 'health_ports', follow: follow('health_ports') },
       { name: 'udp_flows', follow: fallible },
       { name: 'connect_retry', follow: follow('connect_retry') },
     ],
-    failures: (name) => followerFailures({ metrics, clock, log }, name, 'IPv4'),
+    failures: (name) => subscriberFailures({ metrics, clock, log }, name, 'IPv4'),
     clock,
   })
   const counted = () => ({
-    failures: metrics.followerFailures.with('IPv4', 'udp_flows').value,
-    behind: metrics.followerBehind.with('IPv4', 'udp_flows').value,
+    failures: metrics.subscriberFailures.with('IPv4', 'udp_flows').value,
+    behind: metrics.subscriberBehind.with('IPv4', 'udp_flows').value,
   })
-  return { clock, followers, got, state, counted, lines }
+  return { clock, subscribers, got, state, counted, lines }
 }
 
-describe('a follower that fails', () => {
+describe('a subscriber that fails', () => {
   test.each(ERRNOS)('with %s does so alone, and gets all that it has missed as one', async (errno) => {
-    const { clock, followers, got, state, counted, lines } = open()
+    const { clock, subscribers, got, state, counted, lines } = open()
     state.errno = errno
-    followers.follow(FIRST)
+    subscribers.follow(FIRST)
     expect(got).toEqual({ health_ports: [FIRST], udp_flows: [FIRST], connect_retry: [FIRST] })
     expect(counted()).toEqual({ failures: 1, behind: 1 })
     // The others follow the next sync, it waits for its time.
-    followers.follow(SECOND)
+    subscribers.follow(SECOND)
     expect(got['udp_flows']).toEqual([FIRST])
     expect(got['connect_retry']).toEqual([FIRST, SECOND])
     await clock.advance(100)
@@ -87,7 +87,7 @@ describe('a follower that fails', () => {
     expect(got['udp_flows']).toHaveLength(3)
     expect(got['udp_flows']!.at(-1)!.changes).toEqual([{ name: 'a', before: v1, after: v3 }])
     expect(counted()).toEqual({ failures: 2, behind: 0 })
-    followers.follow(FIRST)
+    subscribers.follow(FIRST)
     expect(got['udp_flows']?.at(-1)).toBe(FIRST)
     expect(got['connect_retry']).toEqual([FIRST, SECOND, FIRST])
     const said = lines.join('')
@@ -96,21 +96,21 @@ describe('a follower that fails', () => {
   })
 
   test('does not hear of what came and went meanwhile', async () => {
-    const { clock, followers, got, state } = open()
+    const { clock, subscribers, got, state } = open()
     state.errno = 'EPERM'
-    followers.follow(applied('a', undefined, v1))
-    followers.follow(applied('b', v1, v2))
-    followers.follow(applied('a', v1, undefined))
+    subscribers.follow(applied('a', undefined, v1))
+    subscribers.follow(applied('b', v1, v2))
+    subscribers.follow(applied('a', v1, undefined))
     state.errno = undefined
     await clock.advance(1000)
     expect(got['udp_flows']!.at(-1)!.changes).toEqual([{ name: 'b', before: v1, after: v2 }])
   })
 
   test('is asked less and less often, and fills no log', async () => {
-    const { clock, followers, state, got, counted, lines } = open()
+    const { clock, subscribers, state, got, counted, lines } = open()
     state.errno = 'EPERM'
     for (let second = 0; second < 3600; second++) {
-      followers.follow(FIRST)
+      subscribers.follow(FIRST)
       await clock.advance(1000)
     }
     // Every 30 s at last.
@@ -119,7 +119,7 @@ describe('a follower that fails', () => {
     expect(counted().failures).toBe(got['udp_flows']!.length)
     expect(got['connect_retry']).toHaveLength(3600)
     expect(lines.length).toBeLessThanOrEqual(61)
-    followers.stop()
+    subscribers.stop()
     const before = got['udp_flows']!.length
     await clock.advance(600_000)
     expect(got['udp_flows']).toHaveLength(before)

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, renameSync, writeFileSync } from 'node:fs'
+import { appendFileSync, mkdtempSync, rmSync, renameSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
@@ -53,13 +53,32 @@ test('configurationChanges() yields valid changes, reports wrong ones, and passe
   // Back to what is in force: no change. Then a comment: no change either. Only the third write is one.
   const next = changes.next()
   for (const body of ['oomScoreAdj: 2', 'oomScoreAdj: 2 # two', 'oomScoreAdj: 3']) {
-    await new Promise((resolve) => setTimeout(resolve, 150))
+    await new Promise((resolve) => setTimeout(resolve, 1500))
     // At once: what is half written counts as wrong.
     writeFileSync(`${path}.new`, text(body))
     renameSync(`${path}.new`, path)
   }
   expect((await next).value).toMatchObject({ kind: 'changed', loaded: { config: { oomScoreAdj: 3 } } })
   expect(accepted).toEqual([2, 3])
+})
+
+test('configurationChanges() waits for the second half of a file, though the first is valid', async () => {
+  const path = join(dir, 'slow.yaml')
+  const before = text('oomScoreAdj: 4')
+  const [half] = before.split('mode:')
+  writeFileSync(path, before)
+  const { loaded } = loadConfiguration(before, { modes })
+  const seen: unknown[] = []
+  const file = { path, text: before, loaded, options: { modes }, onAccepted: () => {} }
+  const changes = configurationChanges(file, abort.signal)
+  const next = changes.next().then(({ value }) => seen.push(value))
+  await new Promise((resolve) => setTimeout(resolve, 100))
+  writeFileSync(path, half!)
+  await new Promise((resolve) => setTimeout(resolve, 200))
+  expect(seen).toEqual([])
+  appendFileSync(path, 'mode: nftables\noomScoreAdj: 5\n')
+  await next
+  expect(seen).toMatchObject([{ kind: 'changed', loaded: { config: { mode: 'nftables', oomScoreAdj: 5 } } }])
 })
 
 test('configurationChanges() reports a file that cannot be read', async () => {

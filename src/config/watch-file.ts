@@ -9,6 +9,11 @@ export interface WatchFileOptions {
   readonly pollMs?: number
 }
 
+/**
+ * Who writes the file in place may take a while, and half a file may be valid: without its second half it would choose another mode.
+ */
+const QUIET_MS = 1000
+
 /** What the file holds, or why it could not be read. */
 export type FileContent = { readonly text: string } | { readonly error: Error }
 
@@ -17,7 +22,7 @@ export type FileContent = { readonly text: string } | { readonly error: Error }
  * before the reader asks, only the newest content counts.
  */
 export async function* watchFile(file: string, known: string, options: WatchFileOptions): AsyncGenerator<FileContent> {
-  const { signal, debounceMs: quietMs = 100, pollMs = 10_000 } = options
+  const { signal, debounceMs: quietMs = QUIET_MS, pollMs = 10_000 } = options
   let last: string | undefined = known
   let lastError = ''
   for await (const _ of watchPath(file, { signal, quietMs, pollMs, keepsProcess: false })) {

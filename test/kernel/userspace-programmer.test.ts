@@ -411,6 +411,31 @@ describe.skipIf(!isRoot)('the userspace mode in the kernel (needs root)', () => 
     expect(run.refused).toHaveLength(1)
   })
 
+  it('lets others have their turn while it opens and closes the listeners of very many service ports', async () => {
+    using run = new Run()
+    await run.programmer.syncAll(node, [])
+    const views = Array.from({ length: 250 }, (_, i) => aView(i, to(a)))
+    const turnsDuring = async (work: Promise<unknown>) => {
+      let turns = 0
+      let isOver = false
+      const count = () => {
+        if (isOver) return
+        turns++
+        setImmediate(count)
+      }
+      setImmediate(count)
+      await work
+      isOver = true
+      return turns
+    }
+    const come = views.map((view) => ({ name: view.name, before: undefined, after: view }))
+    expect(await turnsDuring(run.programmer.sync(node, come))).toBeGreaterThanOrEqual(2)
+    expect([...run.listeners.entries()]).toHaveLength(views.length)
+    const go = views.map((view) => ({ name: view.name, before: view, after: undefined }))
+    expect(await turnsDuring(run.programmer.sync(node, go))).toBeGreaterThanOrEqual(2)
+    expect([...run.listeners.entries()]).toEqual([])
+  })
+
   it('retries very many services one part after the other', async () => {
     using run = new Run()
     run.endFd = 3

@@ -9,6 +9,7 @@
 import { hashBy } from '../../model/balance.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { joinHostPort } from '../../lib/ip.ts'
+import { inTurns, type Steps } from '../../lib/steps.ts'
 import type { NodeView, ServicePortChange, ServicePortName, ServicePortView } from '../../model/types.ts'
 import type { MissingNow } from './missing-listeners.ts'
 import { type Entrance, type EntranceId, entranceId, listsOf } from './plan/entrance.ts'
@@ -21,6 +22,7 @@ import type { SeenAs } from '../../data-path/seen-as.ts'
 import { isPortTaken } from '../../data-path/sockets.ts'
 import type { TableDriver } from '../../nftables/table-driver.ts'
 import { TableProgrammer } from '../../table-sync/table-programmer.ts'
+import type { PortChange } from '../../table-sync/table-planner.ts'
 import type { Answerers, FinishStats, Programmer, SyncStats } from '../../reconcile/programmer.ts'
 import { LISTS, servedName } from './served-name.ts'
 
@@ -85,18 +87,14 @@ export class UserspaceProgrammer implements Programmer {
     const retries = this.#retries(wanted)
     for (const name of retries) wanted.set(name, this.#services.get(name)!.view)
     const views = [...wanted.values()].filter((view) => view !== undefined)
-    const services = this.#serve(views, () => undefined)
+    const services = await inTurns(this.#serving(views, () => undefined))
     const ports = Array.from(wanted.keys(), (name) => ({
       name,
       before: this.#services.get(name)?.port,
       after: services.get(name)?.port,
     }))
     const stats = await this.#rules.sync(node, ports)
-    for (const { name, before } of ports) {
-      const service = services.get(name)
-      if (before !== undefined) this.#closeUnused(before, service)
-      this.#set(name, service)
-    }
+    await inTurns(this.#closing(ports, services))
     this.#mayOpenMore = retries.length > 0 && !retries.some((name) => this.#refused.has(name))
     this.#synced()
     return { ...this.#withListeners(stats, views), answerers }
@@ -111,7 +109,7 @@ export class UserspaceProgrammer implements Programmer {
     this.#left.push(...listeners.moveTo(listenAddress(node)))
     listeners.lookForPorts()
     const views = [...all]
-    const services = this.#serve(views, knownPorts(node.family, table))
+    const services = await inTurns(this.#serving(views, knownPorts(node.family, table)))
     const ports = Array.from(services.values(), ({ port }) => port)
     const stats = await this.#rules.syncAll(node, ports, { table })
     this.#hasServed = true
@@ -195,11 +193,12 @@ export class UserspaceProgrammer implements Programmer {
     return isYielding
   }
 
-  /** Opens or changes what service ports need. */
-  #serve(views: readonly ServicePortView[], preferredPort: PreferredPort): Map<ServicePortName, Service> {
+  /** Opens or changes what service ports need. One object may have tens of thousands. */
+  *#serving(views: readonly ServicePortView[], preferredPort: PreferredPort): Steps<Map<ServicePortName, Service>> {
     const services = new Map<ServicePortName, Service>()
     const crowded = new Set<string>()
-    for (const view of views) {
+    for (const [i, view] of views.entries()) {
+      if (i > 0 && i % PORTS_OF_A_STEP === 0) yield
       const service = `${view.namespace}/${view.service}`
       const refused = new Map<EntranceId, Refusal>()
       const open = new Map<EntranceId, ListenAddress>()
@@ -330,6 +329,16 @@ export class UserspaceProgrammer implements Programmer {
     return retries
   }
 
+  /** Closes what the rules no longer lead to. */
+  *#closing(ports: readonly PortChange<ServedPort>[], services: ReadonlyMap<ServicePortName, Service>): Steps<void> {
+    for (const [i, { name, before }] of ports.entries()) {
+      if (i > 0 && i % PORTS_OF_A_STEP === 0) yield
+      const service = services.get(name)
+      if (before !== undefined) this.#closeUnused(before, service)
+      this.#set(name, service)
+    }
+  }
+
   #closeUnused(before: ServicePortView, after: Service | undefined): void {
     for (const list of LISTS) {
       const name = servedName(before, list)
@@ -351,6 +360,8 @@ function formatServed(name: string, { listeners, pool }: Served): string {
 }
 
 const NO_LISTENER: ReadonlySet<SeenAs> = new Set()
+/** Listeners are opened in some milliseconds. */
+const PORTS_OF_A_STEP = 100
 /** How often it is tried to open a listener for which there was no port. */
 const RETRY_MS = 5000
 const RETRY_SOON_MS = 10

@@ -43,6 +43,7 @@ const MOVE_VALUE = 0xb7
 const ADD_VALUE = 0x07
 const ADD = 0x0f
 const AND_VALUE = 0x57
+const SHIFT_LEFT_VALUE = 0x67
 const MODULO_32 = 0x9c
 const JUMP_EQUAL_VALUE = 0x15
 const JUMP_EQUAL = 0x1d
@@ -63,6 +64,7 @@ export const move = (to: Register, from: Register): Step => ({ code: MOVE, to, f
 export const set = (to: Register, value: number): Step => ({ code: MOVE_VALUE, to, value })
 export const add = (to: Register, value: number): Step => ({ code: ADD_VALUE, to, value })
 export const addRegister = (to: Register, from: Register): Step => ({ code: ADD, to, from })
+export const shiftLeft = (to: Register, bits: number): Step => ({ code: SHIFT_LEFT_VALUE, to, value: bits })
 export const keepBits = (to: Register, value: number): Step => ({ code: AND_VALUE, to, value })
 /** The rest of a division of 32-bit numbers. */
 export const modulo = (to: Register, by: Register): Step => ({ code: MODULO_32, to, from: by })

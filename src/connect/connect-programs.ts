@@ -50,7 +50,7 @@ export class ConnectPrograms {
   readonly #attached = new Map<Hook, AttachedProgram>()
 
   /** Attaches the programs, with empty maps. */
-  constructor(cgroup: string, options: WitnessOptions) {
+  constructor(cgroup: string, options: Omit<WitnessOptions, 'nodeNetns'>) {
     this.cgroup = cgroup
     this.#dialled = new HashMap({
       name: 'kube_dialled',
@@ -60,7 +60,7 @@ export class ConnectPrograms {
       memory: 'at once',
     })
     try {
-      this.#witness = new Witness(options)
+      this.#witness = new Witness({ ...options, nodeNetns: this.#nodeNetns })
     } catch (error) {
       this.#dialled.close()
       throw error
@@ -73,6 +73,11 @@ export class ConnectPrograms {
       this.close()
       throw error
     }
+  }
+
+  /** The backends of these lists with affinity are others now. */
+  forget(family: Family, lists: readonly number[]): void {
+    this.#witness.forget(family, lists)
   }
 
   maps(family: Family): Maps {

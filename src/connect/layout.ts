@@ -13,6 +13,9 @@ import { type Bytes, type Family, asBytes, bytesOf, formatIp } from '../lib/ip.t
 
 const ADDRESS_LENGTH: Readonly<Record<Family, number>> = { 4: 4, 6: 16 }
 
+/** The cookie of a network namespace. Before a frontend's key, that is the key of what was seen from there. */
+export const NETNS_LENGTH = 8
+
 /** IP protocol numbers. */
 export const IPPROTO = { TCP: 6 } as const
 
@@ -31,8 +34,17 @@ function layoutOf(family: Family) {
     protocol,
     frontends: { keyLength: protocol + 2, valueLength: 16 },
     backends: { keyLength: 8, valueLength: port + 4 },
+    /** What was seen of a call: the backend, with affinity, and until when that is trusted. */
+    seen: { keyLength: NETNS_LENGTH + protocol + 2, valueLength: port + 4 + 8 },
+    trustedUntil: port + 4,
   }
 }
+
+/**
+ * The count of a list with session affinity: it has no places. The rules know the backend of a client, and what was seen of a call says
+ * which one that was.
+ */
+export const STICKY = 0xffff_ffff
 
 /** Where a frontend's value has what. */
 export const CHOICE = { podsList: 0, podsCount: 4, nodeList: 8, nodeCount: 12 } as const
@@ -83,19 +95,26 @@ function networkPort(port: number): Bytes {
 /** The value for a socket, by its cookie, in 32-bit words: the address that the process dialled, and the chosen backend. */
 export const REMEMBERED = { dialled: 0, dialledPort: 4, chosen: 5, chosenPort: 9, words: 10 } as const
 
-/** The cookie of a network namespace. Before a frontend's key, that is the key of what was seen from there. */
-export const NETNS_LENGTH = 8
-
 /**
- * A pod's call that is left to the rules, and what its socket got. The first part is known when it is made: the namespace, the key of
- * what it dials, with room for the longest, and the number of the family.
+ * A call that is left to the rules, and what its socket got. The first part is known when it is made: the namespace, the key of
+ * what it dials, with room for the longest, the number of the family, and the list of backends.
  */
-export const CALL = { netns: 0, dialled: NETNS_LENGTH, family: 28, local: 32, localPort: 48, length: 56 } as const
+export const CALL = {
+  netns: 0,
+  dialled: NETNS_LENGTH,
+  family: 28,
+  list: 32,
+  local: 40,
+  localPort: 56,
+  length: 64,
+} as const
 export const CALLED_LENGTH = CALL.local
 
 export interface SeenCall {
   readonly family: Family
   readonly protocol: number
+  readonly netns: bigint
+  readonly list: number
   /** Of the namespace and what it dials. */
   readonly key: Bytes
   /** What a tracker knows of it where nothing has translated it. */
@@ -109,6 +128,8 @@ export function decodeCall(value: Buffer): SeenCall {
   return {
     family,
     protocol: value.readUInt16LE(CALL.dialled + protocol),
+    netns: value.readBigUInt64LE(CALL.netns),
+    list: value.readUInt32LE(CALL.list),
     key: asBytes(value.toString('latin1', CALL.netns, CALL.dialled + frontends.keyLength)),
     tuple: {
       src: address(CALL.local),
@@ -117,4 +138,10 @@ export function decodeCall(value: Buffer): SeenCall {
       dport: value.readUInt16BE(CALL.dialled + port),
     },
   }
+}
+
+/** `backend` is absent where there is no affinity. In nanoseconds of the monotonic clock. */
+export function seenValue(family: Family, backend: Bytes | undefined, trustedUntil: bigint): Bytes {
+  const time = host32(Number(trustedUntil & 0xffff_ffffn)) + host32(Number(trustedUntil >> 32n))
+  return asBytes((backend ?? '\0'.repeat(layouts[family].trustedUntil)) + time)
 }

@@ -5,7 +5,7 @@ import { type Bytes, type Family, asBytes } from '../lib/ip.ts'
 import type { Frontend, Route, ServicePortView } from '../model/types.ts'
 import { arbitraryView } from '../../test/support/arbitrary-views.ts'
 import { aClusterIpView } from '../../test/support/cluster-ip-view.ts'
-import { backendKey, CHOICE, choiceValue, frontendKey, IPPROTO, type ListRange } from './layout.ts'
+import { backendKey, CHOICE, choiceValue, frontendKey, IPPROTO, type ListRange, STICKY } from './layout.ts'
 import { chosenFrontends, ConnectPlan, type Elements, type MapChange } from './plan.ts'
 
 const FAMILY: Family = 4
@@ -34,6 +34,7 @@ class Kernel {
   }
 
   #list({ list, count }: ListRange): string[] {
+    if (count === STICKY) return ['sticky']
     return Array.from({ length: count }, (_, i) =>
       hex(this.backends.get(backendKey(list, i + 1)) ?? asBytes('none')),
     ).sort()
@@ -57,6 +58,7 @@ class Kernel {
   #expectWhole(): void {
     for (const value of this.frontends.values()) {
       for (const { list, count } of rangesOf(value)) {
+        if (count === STICKY) continue
         for (let place = 1; place <= count; place++) {
           if (!this.backends.has(backendKey(list, place))) expect.fail(`place ${place} of ${count} of list ${list}`)
         }
@@ -135,6 +137,24 @@ describe('ConnectPlan', () => {
     }
   })
 
+  it('has no places for a list with affinity, and says when what was seen of it holds no longer', () => {
+    const sticky = (hosts: readonly string[]): ServicePortView => {
+      const view = aView(hosts)
+      return { ...view, frontends: view.frontends.map((frontend) => ({ ...frontend, affinitySeconds: 60 })) }
+    }
+    const [before, after] = [sticky(['10.1.0.1', '10.1.0.2']), sticky(['10.1.0.2'])]
+    const kernel = new Kernel()
+    const plan = new ConnectPlan(FAMILY, EVERYONE)
+    kernel.apply(plan.plan([{ name: 'a', before: undefined, after: before }]))
+    expect(kernel.meaning()).toEqual({ [hex(key)]: [['sticky'], ['sticky']] })
+    expect(kernel.backends.size).toBe(0)
+    expect(plan.stickyList(1)).toEqual({ list: before.lists.Cluster, seconds: 60 })
+    expect(plan.plan([{ name: 'a', before, after }]).forgotten).toEqual([1])
+    expect(plan.stickyList(1)?.list).toBe(after.lists.Cluster)
+    expect(plan.plan([{ name: 'a', before: after, after: undefined }]).forgotten).toEqual([1])
+    expect(plan.stickyList(1)).toBeUndefined()
+  })
+
   it('has the addresses of the node on which node ports are open', () => {
     const plan = new ConnectPlan(FAMILY, EVERYONE)
     expect(
@@ -183,7 +203,6 @@ describe('chosenFrontends()', () => {
   it.each<[string, ServicePortView]>([
     ['UDP', { ...plain, protocol: 'UDP' }],
     ['retries', { ...plain, connectRetry: true }],
-    ['affinity', withFrontend({ affinitySeconds: 60 })],
     ['source ranges', withFrontend({ allowedSources: [] })],
     ['an endpoint that is loopback', aView(['10.1.0.1', '127.0.0.1'])],
     ['a link-local endpoint', aView(['169.254.169.254'])],

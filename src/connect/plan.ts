@@ -2,7 +2,7 @@
 
 import { type Bytes, type Family, ipBytes } from '../lib/ip.ts'
 import { isLinkLocal, isLoopback, isUnspecified } from '../lib/ip.ts'
-import { isHash } from '../model/balance.ts'
+import { type Balance, isHash } from '../model/balance.ts'
 import type { BackendList } from '../model/backend-list.ts'
 import { Places } from '../table-sync/places.ts'
 import type { Frontend, Policy, Route, ServicePortChange, ServicePortName, ServicePortView } from '../model/types.ts'
@@ -21,6 +21,12 @@ export interface ChosenFrontend {
   readonly forNode: Policy | undefined
 }
 
+/** A list whose clients stay with their backends: by affinity, or by a hash of their address. */
+export interface StickyList {
+  readonly list: BackendList
+  readonly seconds: number
+}
+
 /** Elements of one map. */
 export interface Elements {
   readonly put: (readonly [key: Bytes, value: Bytes])[]
@@ -34,21 +40,23 @@ export interface Elements {
 export interface MapChange {
   readonly backends: Elements
   readonly frontends: Elements
+  /** Numbers of lists with affinity: what was seen of calls to them holds no longer. Before all else. */
+  readonly forgotten: readonly number[]
 }
 
 /**
- * The frontends for which the rules would do nothing but lead to a backend. Not those with session affinity: it needs the client's
- * address, and a socket gets one later. Not those that only some sources may use, nor those that choose by a hash of the client, for the same
- * reason. And not those with connect retry: each attempt must be free to go to another backend.
+ * The frontends for which the rules would do nothing but lead to a backend. Not those that only some sources may use, nor those that choose by a
+ * hash of the client's address and port: a socket gets them later. And not those with connect retry: each attempt must be free to go
+ * to another backend.
  */
 export function chosenFrontends(family: Family, view: ServicePortView, choosers: Choosers): ChosenFrontend[] {
   const { protocol, connectRetry, frontends } = view
   if (protocol !== 'TCP' || connectRetry === true) return []
   return frontends.flatMap((frontend) => {
-    const { address, port, affinitySeconds, allowedSources } = frontend
-    if (affinitySeconds !== undefined || allowedSources !== undefined) return []
-    const forPods = choosers.pods && !isMasqueraded(frontend) ? policyOf(frontend.fromPods) : undefined
-    const forNode = choosers.node ? policyOf(frontend.fromNode) : undefined
+    const { address, port, allowedSources, affinitySeconds } = frontend
+    if (allowedSources !== undefined) return []
+    const forPods = choosers.pods && !isMasqueraded(frontend) ? policyOf(frontend.fromPods, affinitySeconds) : undefined
+    const forNode = choosers.node ? policyOf(frontend.fromNode, affinitySeconds) : undefined
     if (forPods === undefined && forNode === undefined) return []
     const dialled = address === undefined ? undefined : ipBytes(address)
     const key = layout.frontendKey(family, { address: dialled, port, protocol: layout.IPPROTO[protocol] })
@@ -61,9 +69,15 @@ function isMasqueraded({ kind, fromPods }: Frontend): boolean {
   return kind === 'clusterIP' && fromPods.masquerade
 }
 
-function policyOf({ verdict }: Route): Policy | undefined {
-  if (verdict.kind !== 'to' || isHash(verdict.backends.balance) || hasOwnAddress(verdict.backends)) return undefined
-  return verdict.policy
+function policyOf({ verdict }: Route, affinitySeconds: number | undefined): Policy | undefined {
+  if (verdict.kind !== 'to' || hasOwnAddress(verdict.backends)) return undefined
+  const { balance } = verdict.backends
+  return isHash(balance) && stickySeconds(balance, affinitySeconds) === undefined ? undefined : verdict.policy
+}
+
+/** How long a client stays with its backend, as the rules know it; undefined: it does not. */
+function stickySeconds(balance: Balance, affinitySeconds: number | undefined): number | undefined {
+  return affinitySeconds ?? (balance === 'hash-client' ? Infinity : undefined)
 }
 
 /**
@@ -90,9 +104,11 @@ interface Chosen {
   readonly frontends: ReadonlyMap<Bytes, Bytes>
   /** The lists that they lead to, in the order of their places, by number. */
   readonly lists: ReadonlyMap<number, BackendList>
+  /** Those with affinity, which have no places. */
+  readonly sticky: ReadonlyMap<number, StickyList>
 }
 
-const NOTHING: Chosen = { frontends: new Map(), lists: new Map() }
+const NOTHING: Chosen = { frontends: new Map(), lists: new Map(), sticky: new Map() }
 const POLICIES = ['Cluster', 'Local'] as const
 
 /** Plans the changes of one family's maps. */
@@ -102,6 +118,7 @@ export class ConnectPlan {
   readonly #places = new Places()
   /** The number of the first of a service port's lists. None is used again. */
   readonly #numbers = new Map<ServicePortName, number>()
+  readonly #sticky = new Map<number, StickyList>()
   #nextNumber = 1
   #frontends = 0
   #nodeAddresses: ReadonlyMap<Bytes, Bytes> = new Map()
@@ -116,10 +133,16 @@ export class ConnectPlan {
     return this.#frontends
   }
 
+  /** The list of this number, if it has affinity. */
+  stickyList(number: number): StickyList | undefined {
+    return this.#sticky.get(number)
+  }
+
   plan(changes: readonly ServicePortChange[]): MapChange {
     const backends: Elements = { put: [], deleted: [] }
     const deleted = new Set<Bytes>()
     const put = new Map<Bytes, Bytes>()
+    const forgotten: number[] = []
     const steps = changes.map(({ name, before, after }) => {
       const former = before === undefined ? NOTHING : this.#chosen(name, before)
       if (before !== undefined && after !== undefined) this.#places.keep(before, after)
@@ -129,6 +152,12 @@ export class ConnectPlan {
     })
     for (const { former, next } of steps) {
       planBackends(former.lists, next.lists, backends)
+      for (const [number, { list, seconds }] of former.sticky) {
+        if (next.sticky.get(number)?.list !== list || next.sticky.get(number)?.seconds !== seconds)
+          forgotten.push(number)
+        this.#sticky.delete(number)
+      }
+      for (const [number, list] of next.sticky) this.#sticky.set(number, list)
       for (const key of former.frontends.keys()) if (!next.frontends.has(key)) deleted.add(key)
       this.#frontends += next.frontends.size - former.frontends.size
     }
@@ -138,7 +167,7 @@ export class ConnectPlan {
         if (deleted.delete(key) || former.frontends.get(key) !== value) put.set(key, value)
       }
     }
-    return { backends, frontends: { put: [...put], deleted: [...deleted] } }
+    return { backends, frontends: { put: [...put], deleted: [...deleted] }, forgotten }
   }
 
   /** Node ports are open on these; on those of loopback only for the node itself. */
@@ -161,20 +190,30 @@ export class ConnectPlan {
     if (frontends.length === 0) return NOTHING
     const first = this.#numberOf(name)
     const lists = new Map<number, BackendList>()
+    const sticky = new Map<number, StickyList>()
+    // All frontends of a service port have the same.
+    const affinitySeconds = view.frontends[0]?.affinitySeconds
     const ranges = new Map<Policy | undefined, layout.ListRange>()
     for (const [i, policy] of POLICIES.entries()) {
       const list = view.lists[policy]
       if (list === undefined || !frontends.some(({ forPods, forNode }) => forPods === policy || forNode === policy))
         continue
+      const number = first + i
+      const seconds = stickySeconds(list.balance, affinitySeconds)
+      if (seconds !== undefined) {
+        sticky.set(number, { list, seconds })
+        ranges.set(policy, { list: number, count: layout.STICKY })
+        continue
+      }
       const placed = this.#places.of(list)
-      lists.set(first + i, placed)
-      ranges.set(policy, { list: first + i, count: placed.length })
+      lists.set(number, placed)
+      ranges.set(policy, { list: number, count: placed.length })
     }
     const range = (policy: Policy | undefined) => ranges.get(policy) ?? layout.NO_LIST
     const values = frontends.map(
       ({ key, forPods, forNode }) => [key, layout.choiceValue(range(forPods), range(forNode))] as const,
     )
-    return { frontends: new Map(values), lists }
+    return { frontends: new Map(values), lists, sticky }
   }
 
   #numberOf(name: ServicePortName): number {

@@ -2,10 +2,11 @@
 //
 // The first looks up the address and port that the process dials, and replaces them by a random backend. If anything is missing - an
 // entry, a backend, memory - it leaves the call as it is, and the rules of the mode translate its packets. The second gives a
-// process the address that it dialled. One at changes of TCP's state says which address the calls of pods got that the rules serve (`witness.ts`). A last one deletes the entry that this needs when the process closes its socket.
+// process the address that it dialled. One at changes of TCP's state says which address the calls got that the rules serve for the time being (`witness.ts`). A last one deletes the entry that this needs when the process closes its socket.
 
 import {
   add,
+  addRegister,
   call,
   exit,
   jump,
@@ -24,13 +25,14 @@ import {
   type Register,
   set,
   setWide,
+  shiftLeft,
   STACK,
   type Step,
   store,
   storeValue,
 } from '../bpf/instructions.ts'
 import { BOUND, HELPER, type Hook, SOCKET, SOCKET_ADDRESS, TCP_CONNECTS, TCP_STATE } from '../bpf/uapi.ts'
-import { CALL, CALLED_LENGTH, CHOICE, IPPROTO, type Layout, layouts, REMEMBERED } from './layout.ts'
+import { CALL, CALLED_LENGTH, CHOICE, IPPROTO, type Layout, layouts, REMEMBERED, STICKY } from './layout.ts'
 
 /** Descriptors of a family's maps. */
 export interface FamilyMaps {
@@ -161,13 +163,16 @@ function choose(choice: Choice): Step[] {
     load(4, COUNT, 0, CHOICE.podsCount),
     load(4, LIST, 0, CHOICE.podsList),
     jumpIf(COUNT, 0, 'go on'),
-    ...writeCall(choice, keyWords),
-    ...leaveUnlessSeen(choice, to('choose')),
+    jump(to('look')),
     label(to('node')),
     load(4, COUNT, 0, CHOICE.nodeCount),
     load(4, LIST, 0, CHOICE.nodeList),
-    label(to('choose')),
     jumpIf(COUNT, 0, 'go on'),
+    jumpUnless(COUNT, STICKY | 0, to('choose')),
+    label(to('look')),
+    ...writeCall(choice, keyWords),
+    ...leaveUnlessSeen(choice, { choose: to('choose'), take: to('take') }),
+    label(to('choose')),
     call(HELPER.random),
     modulo(0, COUNT),
     add(0, 1),
@@ -175,6 +180,7 @@ function choose(choice: Choice): Step[] {
     store(4, STACK, -4, 0),
     ...lookUp(maps.backends, -8),
     move(BACKEND, 0),
+    label(to('take')),
     ...writeBoth(words, layout),
     ...remember(dialled),
     ...keyWords.flatMap((word, i) => [load(4, 1, BACKEND, 4 * i), store(4, CONTEXT, word, 1)]),
@@ -193,26 +199,45 @@ function writeCall({ layout }: Choice, keyWords: readonly number[]): Step[] {
     ...writePortAndProtocol(dialled, layout),
     ...Array.from({ length: rest }, (_, i) => storeValue(4, STACK, dialled + layout.frontends.keyLength + 4 * i, 0)),
     storeValue(4, STACK, CALL_AT + CALL.family, layout.family),
+    store(8, STACK, CALL_AT + CALL.list, LIST),
   ]
 }
 
-/** A call of a pod goes by the rules until one like it was seen to arrive. */
-function leaveUnlessSeen({ layout, maps, called }: Choice, choose: string): Step[] {
+/** A call goes by the rules until one like it was seen to arrive. With affinity, the backend is that to which the rules led. */
+function leaveUnlessSeen(
+  { layout, maps, called }: Choice,
+  { choose, take }: Record<'choose' | 'take', string>,
+): Step[] {
   const unseen = `unseen, IPv${layout.family}`
+  const sticky = `sticky, IPv${layout.family}`
   return [
     loadMap(1, maps.seen),
     move(2, STACK),
     add(2, CALL_AT),
     call(HELPER.lookUp),
     jumpIfNull(0, unseen),
-    load(8, NETNS, 0, 0),
+    ...loadTime(NETNS, 0, layout.trustedUntil),
+    jumpIf(COUNT, STICKY | 0, sticky),
     call(HELPER.monotonicTime),
     jumpIfLess(0, NETNS, choose),
+    jump(unseen),
+    label(sticky),
+    // It was seen when there was no affinity yet.
+    load(2, 1, 0, layout.port),
+    jumpIf(1, 0, unseen),
+    move(BACKEND, 0),
+    call(HELPER.monotonicTime),
+    jumpIfLess(0, NETNS, take),
     label(unseen),
     ...socketKey(),
     ...update(called, COOKIE_AT, CALL_AT),
     jump('go on'),
   ]
+}
+
+/** From where 64 bits need not be aligned. */
+function loadTime(to: Register, from: Register, offset: number): Step[] {
+  return [load(4, to, from, offset + 4), shiftLeft(to, 32), load(4, 1, from, offset), addRegister(to, 1)]
 }
 
 /** Of each call that was left to the rules, reports what address and port the socket got. */

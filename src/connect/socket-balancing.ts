@@ -212,6 +212,7 @@ export class SocketBalancing {
   *#change(followed: Followed, changes: readonly ServicePortChange[]): Steps<void> {
     const { family, plan } = followed
     const change: MapChange = plan.plan(changes)
+    this.#programs!.forget(family, change.forgotten)
     yield* this.#put(family, 'backends', change.backends)
     yield* this.#put(family, 'frontends', change.frontends)
     yield* this.#programs!.maps(family).frontends.delete(change.frontends.deleted)
@@ -246,6 +247,7 @@ export class SocketBalancing {
     const { scope, families, clock, log } = this.#options
     const programs = new ConnectPrograms(findCgroup(scope), {
       families,
+      stickyList: (family, number) => this.#followed.get(family)?.plan.stickyList(number),
       isPod: (address, family) => mayBePod(address, this.#programmed.get(family)),
       onFailed: (error) => this.#failed(error),
       clock,

@@ -1,23 +1,31 @@
-// Which calls of pods arrive at this node as they were made.
+// Which calls arrive at this node as they were made, and, with session affinity, where the rules lead them.
 //
 // A pod may run a cluster of its own (kind, k3s), whose Services have the same addresses as ours. What its processes dial is not for us, though they
 // are in the cgroup of pods: rules in the pod's network namespace, or in one between, lead it elsewhere. So sockets of a namespace
 // choose for an address only when a connection from there was seen to arrive: the program at connect() leaves the first one to the rules, another
 // says which address and port it got, and the node's connection tracker knows whether it arrived from just these, untranslated. That holds
 // for a while; then one connection goes by the rules again.
+//
+// Affinity goes by the address of a client, which no socket has when it connects. But the rules know it: where they led the connection that was
+// seen, sockets of the same namespace go for a while, those of the node's own, too. The rules keep what they know over a restart.
 
-import { Buffer } from 'node:buffer'
 import { HashMap } from '../bpf/hash-map.ts'
 import { Queue } from '../bpf/queue.ts'
-import { Conntrack } from '../conntrack/driver.ts'
+import { Conntrack, type FlowTuple } from '../conntrack/driver.ts'
 import type { Clock, Timer } from '../lib/clock.ts'
 import { closeAllNow } from '../lib/close-all.ts'
-import { type Bytes, type Family, asBytes } from '../lib/ip.ts'
+import { type Bytes, type Family, ipBytes } from '../lib/ip.ts'
 import { atOnce } from '../lib/steps.ts'
-import { CALL, CALLED_LENGTH, decodeCall, layouts, NETNS_LENGTH, type SeenCall } from './layout.ts'
+import type { BackendList } from '../model/backend-list.ts'
+import { backendValue, CALL, CALLED_LENGTH, decodeCall, layouts, type SeenCall, seenValue } from './layout.ts'
+import type { StickyList } from './plan.ts'
 
 export interface WitnessOptions {
   readonly families: readonly Family[]
+  /** The node's own: no proof is needed there. */
+  readonly nodeNetns: bigint
+  /** The list of this number, if it has affinity. */
+  readonly stickyList: (family: Family, number: number) => StickyList | undefined
   /** Whether the rules would take the address for a pod's, as far as an address tells. */
   readonly isPod: (address: string, family: Family) => boolean
   /** It looks no more. */
@@ -29,15 +37,16 @@ export interface WitnessOptions {
 const LOOK_MS = 100
 /** So many times it looks for one: the first packet may wait until the address of the next hop is known. */
 const LOOKS = 5
-/** What was seen is trusted for so long. */
-const TRUSTED_MS = 60_000
+/** What was seen is trusted for so long, and at most for this part of an affinity's time: so much earlier it may end. */
+const TRUSTED_S = 60
+const TRUSTED_PART = 0.1
+const NANOSECONDS = 1e9
 
 /** The most namespaces and addresses that are remembered; the least used one makes room. */
 const MOST_SEEN = 1 << 14
 /** The most calls under way that are remembered. */
 const MOST_CALLS = 1 << 12
 const COOKIE_LENGTH = 8
-const TIME_LENGTH = 8
 
 export class Witness {
   /** By namespace and dialled address: until when that is trusted, in nanoseconds of the monotonic clock. */
@@ -48,7 +57,9 @@ export class Witness {
   readonly calls: Queue
   readonly #options: WitnessOptions
   #timer: Timer | undefined
-  #waiting: { readonly call: SeenCall; readonly looks: number }[] = []
+  /** Keys of what was seen of lists with affinity, and until when it is trusted. */
+  readonly #stuck = new Map<string, Map<Bytes, bigint>>()
+  #waiting: { readonly call: SeenCall; looks: number }[] = []
   #tracker: Conntrack | undefined
 
   constructor(options: WitnessOptions) {
@@ -73,12 +84,10 @@ export class Witness {
       this.calls = open(new Queue('kube_calls', CALL.length, MOST_CALLS))
       this.seen = new Map(
         families.map((family) => {
-          const keyLength = NETNS_LENGTH + layouts[family].frontends.keyLength
           const map = new HashMap({
             ...recent,
+            ...layouts[family].seen,
             name: `kube_seen${family}`,
-            keyLength,
-            valueLength: TIME_LENGTH,
             capacity: MOST_SEEN,
           })
           return [family, open(map)]
@@ -113,26 +122,57 @@ export class Witness {
     }, LOOK_MS)
   }
 
-  #look(): void {
-    const fresh = this.calls.take().map((value) => ({ call: decodeCall(value), looks: 0 }))
-    const arrived: SeenCall[] = []
-    this.#waiting = [...this.#waiting, ...fresh].flatMap(({ call, looks }) => {
-      if (this.#hasArrived(call)) arrived.push(call)
-      else if (looks < LOOKS) return [{ call, looks: looks + 1 }]
-      return []
-    })
-    for (const { family, key } of arrived) atOnce(this.seen.get(family)!.put([[key, trustedUntil()]]))
+  /** The backends of these lists are others now. */
+  forget(family: Family, lists: readonly number[]): void {
+    for (const list of lists) {
+      const keys = this.#stuck.get(`${family} ${list}`)
+      if (keys === undefined) continue
+      this.#stuck.delete(`${family} ${list}`)
+      atOnce(this.seen.get(family)!.delete([...keys.keys()]))
+    }
   }
 
-  #hasArrived({ family, protocol, tuple }: SeenCall): boolean {
-    if (!this.#options.isPod(tuple.src, family)) return false
+  #look(): void {
+    const fresh = this.calls.take().map((value) => ({ call: decodeCall(value), looks: 0 }))
+    this.#waiting = [...this.#waiting, ...fresh].filter((each) => !this.#saw(each.call) && each.looks++ < LOOKS)
+  }
+
+  /** False: it has not arrived yet. */
+  #saw({ family, protocol, netns, list, key, tuple }: SeenCall): boolean {
+    const { nodeNetns, isPod, stickyList } = this.#options
+    if (netns !== nodeNetns && !isPod(tuple.src, family)) return true
     this.#tracker ??= new Conntrack()
-    return this.#tracker.lookUp(family, protocol, { original: tuple }) !== undefined
+    const flow = this.#tracker.lookUp(family, protocol, { original: tuple })
+    if (flow === undefined) return false
+    const sticky = stickyList(family, list)
+    const backend = sticky && backendOf(sticky.list, flow.reply)
+    // It may have been another list when the call was made.
+    if (sticky !== undefined && backend === undefined) return true
+    const seconds = Math.min(TRUSTED_S, TRUSTED_PART * (sticky?.seconds ?? Infinity))
+    const until = process.hrtime.bigint() + BigInt(Math.round(seconds * NANOSECONDS))
+    if (sticky !== undefined && !this.#stick(`${family} ${list}`, key, until)) return true
+    atOnce(this.seen.get(family)!.put([[key, seenValue(family, backend, until)]]))
+    return true
+  }
+
+  /** False: there are so many of this list that no more can be kept. */
+  #stick(list: string, key: Bytes, until: bigint): boolean {
+    let keys = this.#stuck.get(list)
+    if (keys !== undefined && keys.size >= MOST_SEEN) {
+      const now = process.hrtime.bigint()
+      keys = new Map([...keys].filter(([, end]) => end > now))
+    }
+    keys ??= new Map()
+    this.#stuck.set(list, keys)
+    if (keys.size >= MOST_SEEN) return false
+    keys.set(key, until)
+    return true
   }
 }
 
-function trustedUntil(): Bytes {
-  const time = Buffer.alloc(TIME_LENGTH)
-  time.writeBigUInt64LE(process.hrtime.bigint() + BigInt(TRUSTED_MS) * 1_000_000n)
-  return asBytes(time.toString('latin1'))
+function backendOf(list: BackendList, { src, sport }: FlowTuple): Bytes | undefined {
+  const address = ipBytes(src)
+  for (let i = 0; i < list.length; i++)
+    if (list.portAt(i) === sport && list.addressAt(i) === address) return backendValue(address, sport)
+  return undefined
 }

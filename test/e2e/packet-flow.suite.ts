@@ -137,7 +137,8 @@ async function expectFlows(flows: readonly Flow[], when = 'at first'): Promise<v
 /** A pod's sockets choose for an address after a connection to it was seen to arrive. */
 async function becomeSeen(flows: readonly Flow[]): Promise<void> {
   const chosen = flows.filter(
-    ({ from, to, outcome }) => from !== 'node' && to.protocol === 'TCP' && outcome.kind === 'to',
+    ({ from, to, outcome }) =>
+      (from !== 'node' || (outcome.kind === 'to' && outcome.sticky)) && to.protocol === 'TCP' && outcome.kind === 'to',
   )
   await Promise.all(chosen.map(({ from, to }) => probeOnce(rig.network.sources[from], to, {})))
   if (chosen.length > 0) await sleep(300)

@@ -99,15 +99,53 @@ else {
       expect(await wayOf(otherLocalPod, service)).toBe('by the rules')
     })
 
-    test('a service with affinity, and one with retries, go by the rules', async () => {
-      const { localPod } = rig.network.sources
-      const sticky = await serve({ spec: { sessionAffinity: 'ClientIP' } })
-      expect(await wayOf(localPod, sticky)).toBe('by the rules')
+    test('a service with retries goes by the rules', async () => {
       const patient = aService({})
       patient.metadata.annotations = { 'service.kube-proxy-ts.io/connect-retry': 'on' }
       rig.cluster.put(patient, aSlice(patient, ['localB', 'remoteA']))
       await rig.settled()
-      expect(await wayOf(localPod, patient)).toBe('by the rules')
+      const { localPod } = rig.network.sources
+      for (let i = 0; i < 5; i++) {
+        expect(await wayOf(localPod, patient)).toBe('by the rules')
+        await sleep(100)
+      }
+    })
+
+    test('with affinity a client stays where the rules have led it, over a restart, and while its endpoint is there', async () => {
+      const service = aService({ spec: { sessionAffinity: 'ClientIP' } })
+      const all = ['localB', 'localC', 'remoteA', 'remoteB'] as const
+      const have = async (...endpoints: EndpointWish[]) => {
+        rig.cluster.put(service, aSlice(service, endpoints, { name: 'sticky' }))
+        await rig.settled()
+      }
+      const hostsOf = async (source: Netns) => {
+        const hosts = new Set<string>()
+        for (let i = 0; i < 15; i++) {
+          const answer = await tcpProbe(source, { address: service.spec.clusterIP, port: 80 })
+          hosts.add(answer.kind === 'answered' ? answer.greeting.host : answer.kind)
+          await sleep(20)
+        }
+        return [...hosts]
+      }
+      await have(...all)
+      for (const source of [rig.network.sources.localPod, rig.network.sources.node]) {
+        const [host = '', ...others] = await hostsOf(source)
+        expect(others).toEqual([])
+        await isChosen(source, service)
+        expect(await hostsOf(source)).toEqual([host])
+        await proxy.stop('SIGKILL')
+        await proxy[Symbol.asyncDispose]()
+        proxy = await start()
+        expect(await hostsOf(source)).toEqual([host])
+        await isChosen(source, service)
+        expect(await hostsOf(source)).toEqual([host])
+        const rest = all.filter((name) => name !== host)
+        await have(...rest)
+        const [next = '', ...more] = await hostsOf(source)
+        expect(rest).toContain(next)
+        expect(more).toEqual([])
+        await have(...all)
+      }
     })
 
     test.for([4, 6] as const)('so are external addresses and node ports, over IPv%d', async (family) => {

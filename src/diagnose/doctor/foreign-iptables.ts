@@ -5,11 +5,13 @@ import {
   all,
   any,
   type Action,
+  ENDS,
   type ForeignChain,
   type ForeignRule,
   type ForeignTable,
   type HookName,
   not,
+  type PossibleAction,
   type Seen,
   type Truth,
   truthOf,
@@ -68,8 +70,7 @@ type Condition = (seen: Seen) => Truth
 function ruleOf(text: string): ForeignRule {
   const words = splitWords(text)
   const conditions: Condition[] = []
-  let action: Action = { kind: 'none' }
-  let isUnsure = false
+  let actions: readonly PossibleAction[] = []
   let isNegated = false
   for (let i = 0; i < words.length; i++) {
     const word = words[i]!
@@ -79,8 +80,8 @@ function ruleOf(text: string): ForeignRule {
     }
     if (word === '-j' || word === '-g') {
       const target = words[i + 1] ?? ''
-      action = word === '-g' ? { kind: 'goto', chain: target } : targetOf(target, words.slice(i + 2))
-      isUnsure = target === 'TPROXY' || target === 'SYNPROXY'
+      const goes = { action: { kind: 'goto', chain: target }, truth: 'yes' } as const
+      actions = [word === '-g' ? goes : targetOf(target, words.slice(i + 2))]
       // The rest belongs to the target.
       break
     }
@@ -97,7 +98,6 @@ function ruleOf(text: string): ForeignRule {
     }
     isNegated = false
   }
-  const actions = [{ action, truth: isUnsure ? ('maybe' as const) : ('yes' as const) }]
   return { text, matches: (seen) => all(conditions.map((holds) => holds(seen))), actions: () => actions }
 }
 
@@ -210,29 +210,12 @@ function hasState(states: string): Condition {
   }
 }
 
-function targetOf(name: string, options: readonly string[]): Action {
+function targetOf(name: string, options: readonly string[]): PossibleAction {
+  return (/[a-z]/.test(name) ? undefined : ENDS[name.toLowerCase()]) ?? { action: otherTarget(name, options), truth: 'yes' }
+}
+
+function otherTarget(name: string, options: readonly string[]): Action {
   switch (name) {
-    case 'ACCEPT':
-    case 'MASQUERADE':
-    case 'SNAT':
-    case 'NETMAP':
-      return { kind: 'accept' }
-    case 'DROP':
-    case 'SYNPROXY':
-      return { kind: 'drop' }
-    case 'REJECT':
-      return { kind: 'reject' }
-    case 'RETURN':
-      return { kind: 'return' }
-    case 'DNAT':
-    case 'REDIRECT':
-    case 'TPROXY':
-      return { kind: 'translate' }
-    case 'QUEUE':
-    case 'NFQUEUE':
-      return { kind: 'queue' }
-    case 'NOTRACK':
-      return { kind: 'untrack' }
     case 'CT':
       return options.includes('--notrack') ? { kind: 'untrack' } : { kind: 'none' }
     case 'MARK': {

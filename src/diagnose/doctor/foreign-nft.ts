@@ -5,11 +5,13 @@ import {
   all,
   any,
   type Action,
+  ENDS,
   type ForeignChain,
   type ForeignRule,
   type ForeignTable,
   type HookName,
   not,
+  type PossibleAction,
   type Seen,
   type Truth,
   truthOf,
@@ -93,10 +95,22 @@ type Condition = (seen: Seen) => Truth
 /** Undefined: a statement that every packet passes. */
 function conditionOf(statement: JsonRecord, sets: Sets): Condition | undefined {
   const [kind = ''] = Object.keys(statement)
-  if (kind === 'match') return matchOf(recordOf(statement['match']), sets)
-  // They hold for some packets, by rate or number.
-  return ['limit', 'quota', 'ct count', 'connlimit'].includes(kind) ? () => 'maybe' : undefined
+  const body = recordOf(statement[kind])
+  if (kind === 'match') return matchOf(body, sets)
+  // With a rate or a number beside the element, it holds for some packets, as such statements do by themselves.
+  const isPassed = kind === 'set' ? listOf(body['stmt']).every((each) => passes(recordOf(each))) : passes(statement)
+  return isPassed ? undefined : () => 'maybe'
 }
+
+function passes(statement: JsonRecord): boolean {
+  return Object.keys(statement).every((kind) => PASSED.has(kind) || kind in NFT_ENDS)
+}
+
+/** Statements that every packet passes, and that decide nothing. */
+const PASSED: ReadonlySet<string> = new Set([
+  ...['counter', 'log', 'last', 'dup', 'flow', 'reset', 'secmark', 'continue', 'mangle', 'vmap', 'jump', 'goto'],
+  ...['ct helper', 'ct timeout', 'ct expectation'],
+])
 
 function matchOf({ op, left, right }: JsonRecord, sets: Sets): Condition {
   return (seen) => {
@@ -283,52 +297,29 @@ function keyOf(json: Json): Json {
   return wrapped['val'] ?? json
 }
 
-type Actions = ReturnType<ForeignRule['actions']>
+/** Whether they take the packet depends on what cannot be seen here. xt is a match or a target of iptables that nft does not know. */
+const NFT_ENDS: Readonly<Record<string, PossibleAction>> = {
+  ...ENDS,
+  fwd: { action: { kind: 'drop' }, truth: 'maybe' },
+  xt: { action: { kind: 'drop' }, truth: 'maybe' },
+}
 
-function actionsOf(statement: JsonRecord, sets: Sets): ((seen: Seen) => Actions)[] {
+function actionsOf(statement: JsonRecord, sets: Sets): ((seen: Seen) => readonly PossibleAction[])[] {
   const [kind = ''] = Object.keys(statement)
   const body = recordOf(statement[kind])
   if (kind === 'vmap') return [(seen) => verdictsOf(body, seen, sets)]
-  const action = actionOf(kind, body)
-  const maybe: Actions = UNSURE.has(kind) ? [{ action, truth: 'maybe' }] : [{ action, truth: 'yes' }]
-  return action.kind === 'none' ? [] : [() => maybe]
+  const actions = [actionOf(kind, body)]
+  return actions[0]!.action.kind === 'none' ? [] : [() => actions]
 }
 
-/** Whether they take the packet depends on what cannot be seen here. */
-const UNSURE: ReadonlySet<string> = new Set(['tproxy', 'synproxy', 'fwd', 'xt'])
-
-function actionOf(kind: string, body: JsonRecord): Action {
-  switch (kind) {
-    case 'accept':
-    case 'drop':
-    case 'return':
-    case 'reject':
-      return { kind }
-    case 'jump':
-    case 'goto':
-      return { kind, chain: String(body['target']) }
-    case 'dnat':
-    case 'redirect':
-    case 'tproxy':
-      return { kind: 'translate' }
-    // Of a chain of type nat, they are the end.
-    case 'snat':
-    case 'masquerade':
-      return { kind: 'accept' }
-    case 'queue':
-      return { kind: 'queue' }
-    case 'synproxy':
-    case 'fwd':
-    // A match or a target of iptables that nft does not know.
-    case 'xt':
-      return { kind: 'drop' }
-    case 'notrack':
-      return { kind: 'untrack' }
-    case 'mangle':
-      return markOf(body)
-    default:
-      return { kind: 'none' }
-  }
+function actionOf(kind: string, body: JsonRecord): PossibleAction {
+  const action: Action =
+    kind === 'jump' || kind === 'goto'
+      ? { kind, chain: String(body['target']) }
+      : kind === 'mangle'
+        ? markOf(body)
+        : { kind: 'none' }
+  return NFT_ENDS[kind] ?? { action, truth: 'yes' }
 }
 
 function markOf({ key, value }: JsonRecord): Action {
@@ -351,7 +342,7 @@ function markOf({ key, value }: JsonRecord): Action {
 }
 
 /** Those of the elements that fit; with `maybe` where the value is not known. */
-function verdictsOf({ key, data }: JsonRecord, seen: Seen, sets: Sets): Actions {
+function verdictsOf({ key, data }: JsonRecord, seen: Seen, sets: Sets): PossibleAction[] {
   const value = valueOf(key, seen)
   const list = typeof data === 'string' ? sets.get(data.replace(/^@/, '')) : recordOf(data)['set']
   if (value === ABSENT) return []
@@ -363,7 +354,7 @@ function verdictsOf({ key, data }: JsonRecord, seen: Seen, sets: Sets): Actions 
         : compare(value, keyOf(elementKey), { op: '==', sets })
     if (truth === 'no') return []
     const [kind = ''] = typeof verdict === 'string' ? [verdict] : Object.keys(recordOf(verdict))
-    return [{ action: actionOf(kind, recordOf(recordOf(verdict)[kind])), truth }]
+    return [{ action: actionOf(kind, recordOf(recordOf(verdict)[kind])).action, truth }]
   })
 }
 

@@ -64,7 +64,37 @@ export interface ForeignRule {
   readonly handle?: number
   readonly matches: (seen: Seen) => Truth
   /** One, or for a verdict map those that its elements have. */
-  readonly actions: (seen: Seen) => readonly { readonly action: Action; readonly truth: Truth }[]
+  readonly actions: (seen: Seen) => readonly PossibleAction[]
+}
+
+export interface PossibleAction {
+  readonly action: Action
+  /** `maybe`: what cannot be seen here decides whether it takes the packet. */
+  readonly truth: Truth
+}
+
+const certain = (action: Action): PossibleAction => ({ action, truth: 'yes' })
+/** Of a chain of type nat, those that translate the source are the end. */
+const accepted = certain({ kind: 'accept' })
+const translated = certain({ kind: 'translate' })
+const queued = certain({ kind: 'queue' })
+
+/** The words of nft, and in capitals of iptables, that say what becomes of a packet. */
+export const ENDS: Readonly<Record<string, PossibleAction>> = {
+  accept: accepted,
+  masquerade: accepted,
+  snat: accepted,
+  netmap: accepted,
+  drop: certain({ kind: 'drop' }),
+  reject: certain({ kind: 'reject' }),
+  return: certain({ kind: 'return' }),
+  dnat: translated,
+  redirect: translated,
+  tproxy: { ...translated, truth: 'maybe' },
+  synproxy: { action: { kind: 'drop' }, truth: 'maybe' },
+  queue: queued,
+  nfqueue: queued,
+  notrack: certain({ kind: 'untrack' }),
 }
 
 export interface ForeignChain {

@@ -38,6 +38,7 @@ const dport = (port: unknown, op = '==') => is(payload('tcp', 'dport'), port, op
 const daddr = (right: unknown) => is(payload('ip', 'daddr'), right)
 const meta = (key: string, right: unknown, op = '==') => is({ meta: { key } }, right, op)
 const ct = (key: string, right: unknown) => is({ ct: { key } }, right, 'in')
+const perClient = (...stmt: object[]) => ({ set: { op: 'add', elem: payload('ip', 'saddr'), set: '@seen', stmt } })
 const drop = { drop: null }
 const accept = { accept: null }
 
@@ -71,6 +72,10 @@ describe('a rule counts by hook and effect', () => {
     ['a user', ['maybe drop by rule 1'], output, meta('skuid', 1000), drop],
     ['a rate', ['maybe drop by rule 1'], output, { limit: { rate: 1, per: 'second', inv: true } }, drop],
     ['a log', ['drop by rule 1'], output, { log: { prefix: 'x' } }, { counter: {} }, drop],
+    ['a rate for each client', ['maybe drop by rule 1'], output, perClient({ limit: { rate: 1, per: 'hour' } }), drop],
+    ['a number for each client', ['maybe drop by rule 1'], output, perClient({ 'ct count': { val: 20 } }), drop],
+    ['a set that grows', ['drop by rule 1'], output, perClient(), drop],
+    ['a statement that nobody knows yet', ['maybe drop by rule 1'], output, { tomorrow: {} }, drop],
     ['a queue', ['maybe queued by rule 1'], output, { queue: { num: 0 } }],
     [
       'a program before',

@@ -8,7 +8,7 @@ import { listenPath } from '../serve/control/path.ts'
 import type { MetricsAnswer } from '../serve/control/metrics.ts'
 import { allowArguments, type Question } from '../serve/control/questions.ts'
 import { ControlServer } from '../serve/control/server.ts'
-import type { StateToSend } from '../serve/control/state.ts'
+import type { StateToSend, Unheard } from '../serve/control/state.ts'
 import { systemClock } from '../lib/clock.ts'
 import { closeAll } from '../lib/close-all.ts'
 import type { ApiClient } from '../kube/api-client.ts'
@@ -41,6 +41,7 @@ export interface AnswersOptions {
   readonly startedMs: number
   readonly pipelines: readonly FamilyPipeline[]
   readonly state: NodeState
+  readonly unheard: ReadonlyMap<string, Unheard>
   readonly inForce: ModeInForce
   readonly retry: ConnectRetry
   readonly socketBalancing: Pick<SocketBalancing, 'status' | 'cgroup'> | undefined
@@ -175,6 +176,7 @@ export class Answers {
       node: state.node,
       machineAddresses: state.machineAddresses,
       serviceCidrs: state.serviceCidrs,
+      unheard: [...this.#options.unheard.values()],
       ejected: this.#ejected(),
       socketBalancing: this.#options.socketBalancing?.cgroup,
     }

@@ -1,6 +1,8 @@
 // Passes the events of the cluster to the models of both IP families and to the state of this node.
 
 import type { ChangedObject } from '../serve/control/changes.ts'
+import type { Unheard } from '../serve/control/state.ts'
+import { systemClock } from '../lib/clock.ts'
 import type { ObjectEvent } from '../kube/resource-handler.ts'
 import type { Node } from '../kube/types.ts'
 import type { ClusterHandlers } from '../kube/watch-cluster.ts'
@@ -9,6 +11,8 @@ import type { FamilyPipeline } from '../reconcile/family-pipeline.ts'
 
 export interface ClusterHandlersOptions {
   readonly pipelines: readonly FamilyPipeline[]
+  /** Kept: the kinds of objects that the source does not tell about at present. */
+  readonly unheard: Map<string, Unheard>
   readonly setNode: (node: Node | undefined) => void
   /** Called with the ranges of one ServiceCIDR object; none when it is deleted. */
   readonly setServiceCidr: (name: string, cidrs: readonly string[]) => void
@@ -23,14 +27,22 @@ export interface ClusterHandlersOptions {
 const MANY = 2_000
 
 export function clusterHandlers(options: ClusterHandlersOptions): ClusterHandlers {
-  const { pipelines, setNode, setServiceCidr } = options
+  const { pipelines, unheard, setNode, setServiceCidr } = options
   let slices = 0
   // No rules are written until all objects have been listed: old rules are better than those of half of the services.
   const missing = new Set(['services', 'endpoints', 'node', 'service CIDRs'])
   const complete = (what: string) => {
     if (missing.delete(what) && missing.size === 0) options.onListed()
   }
-  const about = (what: string) => ({ onSynced: () => complete(what) })
+  const about = (what: string) => ({
+    onSynced: () => complete(what),
+    onUnavailable: (error: Error) => {
+      unheard.set(what, { what, sinceMs: systemClock.now(), error: error.message })
+    },
+    onAvailable: () => {
+      unheard.delete(what)
+    },
+  })
   const record = (kind: ChangedObject['kind'], events: readonly ObjectEvent<unknown>[]) => {
     for (const pipeline of pipelines) {
       const { recorder } = pipeline
@@ -70,6 +82,7 @@ export function clusterHandlers(options: ClusterHandlersOptions): ClusterHandler
       },
     },
     node: {
+      ...about('node'),
       onSynced: () => options.onNodeListed(() => complete('node')),
       onEvents: (events) => {
         record('Node', events)

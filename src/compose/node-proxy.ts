@@ -13,6 +13,7 @@ import type { Family } from '../lib/ip.ts'
 import type { Logger } from '../lib/log.ts'
 import { nodeNameProblem } from '../model/node-name-problem.ts'
 import { ProblemLog } from '../model/problems.ts'
+import type { Unheard } from '../serve/control/state.ts'
 import { ProxyHealth } from '../serve/proxy-health.ts'
 import { collectInTime, giveBackMemory } from '../system/give-back.ts'
 import { optimizeLater, optimizeSooner } from '../system/optimize-later.ts'
@@ -76,6 +77,7 @@ export class NodeProxy {
   readonly #source: ClusterSource
   readonly #metrics: Metrics
   readonly #health: ProxyHealth
+  readonly #unheard = new Map<string, Unheard>()
   readonly #state: NodeState
   readonly #nodeWait: NodeWait
   readonly #retry: ConnectRetry
@@ -202,6 +204,7 @@ export class NodeProxy {
       startedMs: this.#metrics.startSeconds * 1000,
       pipelines: this.#parts.map(({ pipeline }) => pipeline),
       state: this.#state,
+      unheard: this.#unheard,
       inForce,
       retry: this.#retry,
       socketBalancing: this.#socketBalancing,
@@ -240,6 +243,7 @@ export class NodeProxy {
     const watching = this.#source.watch({
       nodeName: this.#nodeName,
       handlers: clusterHandlers({
+        unheard: this.#unheard,
         pipelines: this.#parts.map(({ pipeline }) => pipeline),
         setNode: (node) => this.#setNode(node),
         setServiceCidr: (name, cidrs) => this.#state.setServiceCidr(name, cidrs),

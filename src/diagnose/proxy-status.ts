@@ -1,7 +1,7 @@
 // What a proxy says of itself, as one object and as lines.
 
 import type { MetricsAnswer } from '../serve/control/metrics.ts'
-import type { StateAnswer } from '../serve/control/state.ts'
+import type { StateAnswer, Unheard } from '../serve/control/state.ts'
 
 export interface ProxyStatus {
   readonly version: string
@@ -26,12 +26,13 @@ export interface ProxyStatus {
 }
 
 export function planStatus(state: StateAnswer, { metrics }: MetricsAnswer): ProxyStatus {
-  const { version, nodeName, mode, startedMs, nowMs, families, ejected = [] } = state
-  const problems = families.flatMap(({ family, sync, drift }) => {
+  const { version, nodeName, mode, startedMs, nowMs, families, ejected = [], unheard = [], source } = state
+  const ofFamilies = families.flatMap(({ family, sync, drift }) => {
     if (!sync.hasBegun) return [`IPv${family}: not all objects have been listed yet`]
     if (sync.lastSyncMs === undefined) return [`IPv${family}: nothing is programmed yet`]
     return drift.holds ? [] : [`IPv${family}: ${drift.reason ?? 'the kernel does not hold what was decided'}`]
   })
+  const problems = [...ofFamilies, ...unheard.map((each) => formatUnheard(each, source))]
   return {
     version,
     nodeName,
@@ -46,6 +47,11 @@ export function planStatus(state: StateAnswer, { metrics }: MetricsAnswer): Prox
     ejected: ejected.map(({ backend }) => backend),
     slowestChangeSeconds: slowestOf(metrics),
   }
+}
+
+/** Since when nothing is heard of it, and why. */
+export function formatUnheard({ what, sinceMs, error }: Unheard, source: string): string {
+  return `nothing is heard of ${what} from ${source} since ${new Date(sinceMs).toISOString()}: ${error}`
 }
 
 /** The bound of the highest bucket that has anything. */

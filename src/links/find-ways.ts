@@ -12,7 +12,7 @@ import { RTN_LOCAL, RTN_UNICAST } from './bytes/uapi/rtnetlink.ts'
 
 /** A way that packets can take, or why there is none. */
 export type Way =
-  | { readonly kind: 'link'; readonly link: string; readonly mtu: number }
+  | { readonly kind: 'link'; readonly link: string; readonly mtu: number; readonly via?: Bytes | undefined }
   /** To this machine itself. */
   | { readonly kind: 'local' }
   | { readonly kind: 'none'; readonly error: string }
@@ -35,12 +35,12 @@ function findWay(client: NetlinkClient, links: ReadonlyMap<number, LinkSize>, to
   const writer = new Writer(64)
   writeRouteRequest(writer, to)
   try {
-    const { type, link, mtu } = client.get(`find a route to ${formatIp(to)}`, writer.written(), decodeFoundRoute)
+    const { type, link, via, mtu } = client.get(`find a route to ${formatIp(to)}`, writer.written(), decodeFoundRoute)
     if (type === RTN_LOCAL) return { kind: 'local' }
     const found = links.get(link ?? 0)
     if (type !== RTN_UNICAST || found === undefined)
       return { kind: 'none', error: 'its route drops what is sent there' }
-    return { kind: 'link', link: found.name, mtu: Math.min(found.mtu, mtu ?? found.mtu) }
+    return { kind: 'link', link: found.name, mtu: Math.min(found.mtu, mtu ?? found.mtu), via }
   } catch (error) {
     if (!(error instanceof KernelError)) throw error
     return { kind: 'none', error: REASONS[error.errno] ?? messageOf(error) }

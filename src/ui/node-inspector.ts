@@ -15,6 +15,7 @@ import type { Known, KnownPod } from '../diagnose/explain/known.ts'
 import type { ReadObjects } from '../diagnose/explain/read-known.ts'
 import type { Service } from '../kube/types.ts'
 import { readKernelFor, readKernelState } from '../diagnose/explain/read-kernel.ts'
+import { departFrom } from '../diagnose/explain/networks.ts'
 import { sendPacket, type Departure } from '../diagnose/explain/send.ts'
 import type { Family } from '../lib/ip.ts'
 import { modeNamed } from '../modes/all.ts'
@@ -66,22 +67,15 @@ export type InspectorAnswer<Q extends InspectorQuestion> = Q extends { kind: 'se
 
 export type InspectorDiagnosis = Omit<DoctorAnswer, 'node' | 'command'>
 
-/** Sends a packet from the network namespace at a path. */
-export type DepartFrom = (netns: string) => Departure
-
-export async function inspectNode<Q extends InspectorQuestion>(
-  question: Q,
-  departFrom?: DepartFrom,
-): Promise<InspectorAnswer<Q>>
+export async function inspectNode<Q extends InspectorQuestion>(question: Q): Promise<InspectorAnswer<Q>>
 export async function inspectNode(
   question: InspectorQuestion,
-  departFrom?: DepartFrom,
 ): Promise<ServiceDetail | InspectorExplanation | InspectorDiagnosis> {
   if (question.kind === 'doctor') return examineHere(question)
   const known = await readKnown(question.context)
   if (question.kind === 'service') return describeService(known, question)
   const { clientNetns } = question
-  const departure = clientNetns === undefined ? undefined : departFrom?.(clientNetns)
+  const departure = clientNetns === undefined ? undefined : departFrom(clientNetns)
   return explainPacket(known, question, departure)
 }
 

@@ -105,7 +105,7 @@ export const folders: readonly Folder[] = [
     folder: 'links',
     what: 'links, addresses and routes; `bytes/`: the netlink codec; the drivers and the watch',
     imports: tools,
-    effects: ['driver.ts', 'watch.ts', 'addresses.ts', 'rtnetlink.ts', 'find-ways.ts'],
+    effects: ['driver.ts', 'watch.ts', 'addresses.ts', 'rtnetlink.ts', 'find-silent.ts', 'find-ways.ts'],
   },
   {
     folder: 'traffic',
@@ -263,6 +263,8 @@ export const folders: readonly Folder[] = [
       'explain/read-known.ts',
       'explain/read-kernel.ts',
       'explain/drops.ts',
+      'explain/arrivals.ts',
+      'explain/networks.ts',
       'explain/send.ts',
       'doctor/packets.ts',
       'doctor/read-api.ts',

@@ -3,7 +3,13 @@
 
 import { expect, test } from 'vitest'
 import { examine } from '../../src/diagnose/doctor/examine.ts'
-import type { ForeignFacts, OtherFrontend, ServiceExamination } from '../../src/diagnose/doctor/facts.ts'
+import type {
+  EndpointFacts,
+  ForeignFacts,
+  OtherFrontend,
+  ServiceExamination,
+  TryFact,
+} from '../../src/diagnose/doctor/facts.ts'
 import { doubtOf, factOf, findForeign } from '../../src/diagnose/doctor/foreign.ts'
 import { packetsOfFlow } from '../../src/diagnose/doctor/foreign-flow.ts'
 import { parseForeignIptables } from '../../src/diagnose/doctor/foreign-iptables.ts'
@@ -247,18 +253,29 @@ function explainOne({ known, walkable }: Asked, from: string, to: string): Expla
   return explain(prepare(known, { from, to }), { kind: 'walkable', walkable, when: 'read now', nowMs: 0 })
 }
 
+/** Everything answers. */
+function reached(explanation: Explanation | undefined): EndpointFacts {
+  const all = (explanation?.backends ?? [])
+    .filter((each) => each.eligible)
+    .map(({ address, port }) => joinHostPort(address, port))
+  const answer = (to: string): TryFact => ({ to, pod: '', result: 'connected', error: '' })
+  return {
+    ways: all.map((to) => ({ to, way: { kind: 'link', link: 'eth0', mtu: 1500 } })),
+    tries: all.map(answer),
+    ends: undefined,
+    serviceTry: explanation && answer(explanation.question.destination),
+  }
+}
+
 /** As read-facts.ts does it, with a network that works. */
 function factsOf(asked: Asked, service: string, from: string): ServiceExamination {
   const { known, family, mode, tables } = asked
   const explanation = explainOne(asked, from, service)
   const others = otherFrontends(known, { service, port: '', from, via: undefined, explained: explanation }).map(
-    ({ kind, label, target }): OtherFrontend => ({
-      kind,
-      label,
-      explanation: target === undefined ? undefined : explainOne(asked, from, target),
-      tries: [],
-      serviceTry: undefined,
-    }),
+    ({ kind, label, target }): OtherFrontend => {
+      const of = target === undefined ? undefined : explainOne(asked, from, target)
+      return { kind, label, explanation: of, ...reached(of) }
+    },
   )
   const all = [explanation, ...others.flatMap((other) => other.explanation ?? [])]
   const packets = all.filter(({ outcome }) => outcome === 'to').flatMap((each) => packetsOf(each, family, mode))
@@ -267,14 +284,12 @@ function factsOf(asked: Asked, service: string, from: string): ServiceExaminatio
   const foreign: ForeignFacts = {
     found: found.map((end) => factOf(end, end.rule)),
     doubts: doubts.map((end) => doubtOf(end, end.rule)),
+    walls: [],
     policyEngines: [],
   }
-  const eligible = explanation.backends.filter((each) => each.eligible)
-  const to = ({ address, port }: { readonly address: string; readonly port: number }) => joinHostPort(address, port)
-  const connected = { pod: '', result: 'connected', error: '' } as const
   return {
     asked: { service, port: '', from, via: undefined },
-    proxy: { kind: 'answers', mode, node: node.name },
+    proxy: { kind: 'answers', mode, node: node.name, unheard: [] },
     installation: { logs: 'journalctl', status: 'systemctl' },
     service: serviceFact(known, undefined, service),
     apiError: undefined,
@@ -282,7 +297,7 @@ function factsOf(asked: Asked, service: string, from: string): ServiceExaminatio
     explanation,
     others,
     machine: {
-      forwarding: true,
+      forwardingOff: [],
       conntrack: { count: 10, max: 1000 },
       smallMtus: [],
       podMtu: { link: 'cni0', mtu: 1450 },
@@ -290,11 +305,8 @@ function factsOf(asked: Asked, service: string, from: string): ServiceExaminatio
       rpFiltered: 3,
     },
     foreign,
-    ways: eligible.map((each) => ({ to: to(each), way: { kind: 'link', link: 'eth0', mtu: 1500 } })),
+    ...reached(explanation),
     wayBack: undefined,
-    tries: eligible.map((each) => ({ to: to(each), ...connected })),
-    ends: undefined,
-    serviceTry: { to: service, ...connected },
     staleFlows: [],
     dns: { kind: 'not asked' },
   }
@@ -368,7 +380,9 @@ const PLANTS: Readonly<Record<string, (facts: ServiceExamination) => Partial<Ser
       ? { ways: ways.map(({ to }) => ({ to, way: { kind: 'link', link: 'eth0', mtu: 1400 } })) }
       : undefined,
   'forwarding-off': ({ machine, proxy }) =>
-    proxy.kind === 'answers' && proxy.mode === 'userspace' ? undefined : { machine: { ...machine, forwarding: false } },
+    proxy.kind === 'answers' && proxy.mode === 'userspace'
+      ? undefined
+      : { machine: { ...machine, forwardingOff: [{ setting: 'net.ipv4.ip_forward' }] } },
   'proxy-silent': () => ({ proxy: { kind: 'silent', error: 'it hangs' } }),
   'no-way-back': () => ({ wayBack: { to: '203.0.113.7', way: { kind: 'none', error: 'there is no route' } } }),
 }

@@ -34,6 +34,15 @@ beforeAll(async () => {
   const slices = '/apis/discovery.k8s.io/v1/namespaces/default/endpointslices'
   await api.create(slices, aSliceByHand('by-hand', { name: 'web', ready: true }))
   await api.create(slices, aSliceByHand('unready', { name: 'http', ready: false }))
+  const byHand = (service: string, addressType: string, address: string) => ({
+    ...aSliceByHand(service, { name: '', ready: true }),
+    addressType,
+    ports: [{ name: '', port: 80, protocol: 'TCP' }],
+    endpoints: [{ addresses: [address], conditions: { ready: true } }],
+  })
+  await api.create(slices, byHand('other-family', 'IPv6', 'fd00:244::77'))
+  const { spec } = await api.get(`${services}/web`)
+  await api.create(slices, byHand('of-a-service', 'IPv4', String(spec.clusterIP)))
   const { clusters } = parse(readFileSync(sandbox.path('kube-proxy.kubeconfig'), 'utf8')) as {
     clusters: [{ cluster: { server: string } }]
   }
@@ -84,6 +93,10 @@ const objects = [
   aService('far', { selector: onNode2 }),
   aService('front', { type: 'LoadBalancer' }),
   aService('pinned', { sessionAffinity: 'ClientIP' }),
+  aService('deaf-dns', { ports: [{ port: 53, protocol: 'UDP', targetPort: 4444 }] }),
+  aService('pending', { type: 'LoadBalancer', loadBalancerClass: 'example.com/nobody' }),
+  { metadata: { name: 'other-family' }, spec: { ports: [{ port: 80 }] } },
+  { metadata: { name: 'of-a-service' }, spec: { ports: [{ port: 80 }] } },
   aService('old-dns', { ports: [{ port: 53, protocol: 'UDP', targetPort: 3000 }] }),
 ]
 
@@ -109,6 +122,11 @@ const OF_OBJECTS: readonly (readonly [code: string, service: string, how?: Omit<
   ['source-not-allowed', 'default/walled', { from: '172.30.0.1', seesPods: false }],
   ['address-taken', 'default/web-late'],
   ['endpoint-refuses', 'default/deaf'],
+  ['endpoint-refuses', 'default/deaf-dns', { sends: true }],
+  ['endpoint-family', 'default/other-family'],
+  ['load-balancer-pending', 'default/pending', { from: 'outside' }],
+  ['load-balancer-pending', 'default/pending', { via: 'loadBalancerIP' }],
+  ['no-address', 'default/web', { via: 'externalIP' }],
 ]
 
 interface Plant {
@@ -220,6 +238,12 @@ const PLANTS: Readonly<Record<string, Plant>> = {
     ask: A_POD,
     says: /redirects/,
   },
+  'the answers are not tracked': {
+    ...table('ip fast', 'prerouting priority -300', 'tcp sport 3000 notrack'),
+    ask: { service: 'default/far' },
+    says: /connection tracker.*the answer of 10\.244\.2\./,
+    modes: TRANSLATING,
+  },
   'the policy of FORWARD': {
     code: 'foreign-rule',
     plant: 'iptables-nft -P FORWARD DROP',
@@ -308,12 +332,33 @@ const PLANTS: Readonly<Record<string, Plant>> = {
     remove: 'sysctl -qw net.ipv4.ip_forward=1',
     modes: TRANSLATING,
   },
+  'no forwarding of what one link brings': {
+    code: 'forwarding-off',
+    plant: 'sysctl -qw net.ipv4.conf.cni0.forwarding=0',
+    remove: 'sysctl -qw net.ipv4.conf.cni0.forwarding=1',
+    says: /cni0\.forwarding is 0: this machine forwards no packets that come in by cni0/,
+    modes: TRANSLATING,
+  },
+  'a router that is not there': {
+    code: 'next-hop-silent',
+    plant: 'ip route add 10.244.2.0/25 via 172.30.0.99',
+    remove: 'ip route del 10.244.2.0/25',
+    ask: { service: 'default/far' },
+    says: /^nobody on eth0 answers for the address 172\.30\.0\.99 \(ARP\), the next hop to the endpoint 10\.244\.2\./,
+  },
+  'an address of a pod on this machine, too': {
+    code: 'wrong-route',
+    plant: 'ip addr add 10.244.2.3/32 dev lo',
+    remove: 'ip addr del 10.244.2.3/32 dev lo',
+    ask: { service: 'default/far' },
+    says: /its address is one of this machine's own, and its EndpointSlice says that it is on node-2$/,
+  },
   'a neighbour that nobody is': {
     code: 'endpoint-silent',
     plant: 'ip neigh replace 172.30.0.12 lladdr 02:00:00:00:00:99 nud permanent dev eth0',
     remove: 'ip neigh del 172.30.0.12 dev eth0',
     ask: { service: 'default/far', sends: true },
-    says: /MAC address of another machine/,
+    says: /carries the MAC address of another machine than those that get it/,
   },
   'a wall in the pod': {
     ...table('inet wall', 'input priority 0', `${WEB} drop`),
@@ -328,6 +373,20 @@ const PLANTS: Readonly<Record<string, Plant>> = {
     code: 'endpoint-silent',
     ask: { service: 'default/far', sends: true },
     says: /in the network namespace \S+node-2, link \S+, by table inet wall, chain c: .*drop$/,
+  },
+  'another machine that says that there is no way': {
+    ...table('inet wall', 'forward priority 0', `${WEB} reject with icmpx host-unreachable`),
+    pod: 'node-2',
+    code: 'endpoint-unreachable',
+    ask: { service: 'default/far' },
+    says: /a machine on the way says so \(EHOSTUNREACH\)/,
+  },
+  'a packet of the Service by its mark': {
+    ...table('inet fw', 'output priority 0', 'meta mark and 0x4000 == 0x4000 drop'),
+    code: 'service-silent',
+    ask: { sends: true },
+    says: /although its endpoints answer: table inet fw, chain c drops a packet to 10\.96\./,
+    modes: TRANSLATING,
   },
   'a pod on another node that refuses': {
     ...table('inet wall', 'input priority 0', `${WEB} reject with tcp reset`),
@@ -396,8 +455,24 @@ describe.each(MODES)('in mode %s', (mode) => {
     }
   })
 
-  // The userspace mode relays: it has no such flows.
+  // The userspace mode relays: it has no such flows, and may itself dial another Service.
   if (TRANSLATING.includes(mode)) {
+    test('a rule that harms only the attempts of this node is no finding for others', async () => {
+      const wall = table('inet fw', 'output priority 0', `${WEB} drop`)
+      await node.run(wall.plant)
+      try {
+        expect(await doctor.about({ service: 'default/web', from: 'outside' })).toMatchObject({
+          finding: null,
+          isOpen: true,
+        })
+      } finally {
+        await node.run(wall.remove)
+      }
+    })
+
+    test('an endpoint that is another Service', () =>
+      isFound('wrong-route', { service: 'default/of-a-service' }, /is the cluster IP of the Service default\/web: /))
+
     test('a flow of UDP to where nobody is', async () => {
       const { spec } = await sandbox.api.get(`${services}/old-dns`)
       const flow = `-p udp -s 10.244.1.99 -d ${spec.clusterIP} --sport 5353 --dport 53`
@@ -413,23 +488,63 @@ describe.each(MODES)('in mode %s', (mode) => {
     })
   }
 
-  test('a rule that cannot be read is a doubt: no finding, and no all-clear for others than this node', async () => {
-    const doubt = table('inet odd', 'prerouting priority 0', 'meta cpu 4095 drop')
-    await node.run(doubt.plant)
+  test.each([
+    ['output', false],
+    ['prerouting', true],
+  ])(
+    'a rule that cannot be read in the hook %s is no finding; a doubt, if it is of others: %s',
+    async (hook, isOpen) => {
+      const doubt = table('inet odd', `${hook} priority 0`, 'meta cpu 4095 drop')
+      await node.run(doubt.plant)
+      try {
+        expect(await doctor.about({ service: 'default/web' })).toMatchObject({ finding: null, isOpen })
+        expect(await doctor.about({ service: 'default/web', ...A_POD })).toMatchObject({ finding: null, isOpen: true })
+      } finally {
+        await node.run(doubt.remove)
+      }
+    },
+  )
+
+  test('a wall in the client: its own connection shows it', async () => {
+    const wall = table('inet wall', 'output priority 0', 'tcp dport 80 drop')
+    const client = pods.get('a1')!
+    const from = (await client.run('ip -4 -o addr show dev eth0')).match(/inet ([\d.]+)/)![1]!
+    await client.run(wall.plant)
     try {
-      expect(await doctor.about({ service: 'default/web' })).toMatchObject({ finding: null, isOpen: false })
-      expect(await doctor.about({ service: 'default/web', ...A_POD })).toMatchObject({ finding: null, isOpen: true })
+      const question = { service: 'default/far', from }
+      await isFound('service-silent', question, /does not answer from 10\.244\.1\.\d+ .*although its endpoints answer/)
+      await isFound(
+        'service-silent',
+        { ...question, sends: true },
+        /namespace \S*a1, by table inet wall, chain c: .* drop$/,
+      )
     } finally {
-      await node.run(doubt.remove)
+      await client.run(wall.remove)
     }
+    expect(await doctor.about({ service: 'default/far', from })).toMatchObject({ finding: null, isOpen: false })
+  })
+
+  test('an API server that is away', async () => {
+    expect(sandbox.run('api-server', 'away').status).toBe(0)
+    try {
+      await eventually('the doctor says so', async () => {
+        const { finding } = await doctor.about({ service: 'default/web', seesPods: false })
+        return finding?.code === 'proxy-uninformed' ? undefined : (finding?.what ?? 'nothing')
+      })
+    } finally {
+      expect(sandbox.run('api-server', 'back').status).toBe(0)
+    }
+    await isWell()
   })
 
   test('and in the end nothing is wrong, with or without an API server, for any client', async () => {
-    for (const from of ['node', 'outside', '10.244.1.99', '10.244.2.99', '172.30.0.1']) {
+    for (const from of ['node', 'outside', '10.244.1.99', '10.244.2.99', '172.30.0.99']) {
       for (const service of ['default/web', 'default/front', 'default/far', 'default/pinned']) {
         const { finding, answers } = await doctor.about({ service, from, seesPods: from === 'node' })
         expect(finding).toBeNull()
-        expect(answers.filter(({ result }) => result !== 'yes')).toEqual([])
+        // Of clients that are elsewhere, no connection can be tried.
+        const open = answers.filter(({ result }) => result !== 'yes').map(({ question }) => question)
+        expect(open).toEqual(from === 'node' ? [] : ['does the Service answer the client'])
       }
     }
   })

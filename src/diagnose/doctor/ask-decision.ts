@@ -1,11 +1,12 @@
 // Questions about what the proxy decided, for one address of the service.
 
 import type { Explanation } from '../explain/explanation.ts'
+import { ipFamily } from '../../lib/ip.ts'
 import type { ServiceExamination } from './facts.ts'
 import { kubectl } from './ask-service.ts'
 import { fine, finding, unknown, type DoctorQuestion, type Verdict } from './verdict.ts'
 
-type Decision = Pick<ServiceExamination, 'asked' | 'explanation' | 'foreign'>
+type Decision = Pick<ServiceExamination, 'asked' | 'explanation' | 'nothingToDial' | 'foreign'>
 
 export const DECISION_QUESTIONS: readonly DoctorQuestion<Decision>[] = [
   { text: 'does the Service get the address', ask: askOwner },
@@ -16,10 +17,12 @@ export const DECISION_QUESTIONS: readonly DoctorQuestion<Decision>[] = [
 ]
 
 /** `kube-proxy explain` for the same connection. */
-export function explainCommand({ asked }: Pick<ServiceExamination, 'asked'>, more = ''): string {
+export function explainCommand({ asked, explanation }: Pick<Decision, 'asked' | 'explanation'>, more = ''): string {
   const to = `${asked.service}${asked.port === '' ? '' : `:${asked.port}`}`
   const via = asked.via === undefined ? '' : ` --via ${asked.via}`
-  return `kube-proxy explain ${asked.from} ${to}${via}${more}`
+  // The address of a pod: its name would need --kubeconfig.
+  const isPod = !['node', 'outside'].includes(asked.from) && ipFamily(asked.from) === undefined
+  return `kube-proxy explain ${isPod ? (explanation?.question.source ?? asked.from) : asked.from} ${to}${via}${more}`
 }
 
 function askOwner({ explanation }: Decision): Verdict {
@@ -55,7 +58,10 @@ function askPolicy(facts: Decision): Verdict {
 
 function askSent(facts: Decision): Verdict {
   const { explanation } = facts
-  if (explanation === undefined) return unknown('the proxy decided nothing')
+  if (explanation === undefined) {
+    if (facts.nothingToDial === undefined) return unknown('the proxy decided nothing')
+    return finding('no-address', withoutStop(facts.nothingToDial), kubectl(facts, 'get service SERVICE -o wide'))
+  }
   if (explanation.outcome === 'to') return fine(explanation.because)
   const [miss] = explanation.misses
   const near = miss === undefined ? '' : ` Near it: ${miss.what}: ${miss.why}`

@@ -5,19 +5,28 @@ import { fine, finding, unknown, type DoctorQuestion, type Verdict } from './ver
 
 export function askProxy({ proxy, installation }: Pick<ServiceExamination, 'proxy' | 'installation'>): Verdict {
   if (proxy.kind === 'answers') return fine(`in mode ${proxy.mode}, as node ${proxy.node}`)
+  if (proxy.kind === 'other')
+    return unknown(
+      `another kube-proxy serves node ${proxy.node} in mode ${proxy.mode}: its rules are read, and it is not asked`,
+    )
   if (proxy.kind === 'silent') {
     return finding('proxy-silent', `the proxy of this node does not answer: ${proxy.error}`, installation.logs)
   }
   return finding('proxy-none', proxy.error, installation.status)
 }
 
+export function askHears({ proxy, installation }: Pick<ServiceExamination, 'proxy' | 'installation'>): Verdict {
+  if (proxy.kind !== 'answers') return undefined
+  const [first] = proxy.unheard
+  if (first === undefined) return fine()
+  return finding('proxy-uninformed', `${first}; what has changed since then is not served`, installation.logs)
+}
+
 export function askApi({ apiError }: Pick<ServiceExamination, 'apiError'>): Verdict {
   return apiError === undefined ? undefined : unknown(apiError)
 }
 
-export const MACHINE_QUESTIONS: readonly DoctorQuestion<
-  Pick<ServiceExamination, 'machine' | 'proxy'> & { explanation?: ServiceExamination['explanation'] }
->[] = [
+export const MACHINE_QUESTIONS: readonly DoctorQuestion<Pick<ServiceExamination, 'machine' | 'proxy'>>[] = [
   { text: 'does this machine forward packets', ask: askForwarding },
   { text: 'does the connection table have space', ask: askConntrack },
   { text: 'can links carry packets of the usual size', ask: askSmallest },
@@ -25,13 +34,16 @@ export const MACHINE_QUESTIONS: readonly DoctorQuestion<
 
 export const NODE_QUESTIONS: readonly DoctorQuestion<NodeExamination>[] = [
   { text: 'does a proxy run on this node and answer', ask: askProxy },
+  { text: 'does the proxy hear of changes', ask: askHears },
   { text: 'does the API server tell about pods', ask: askApi },
   { text: 'does the kernel have the rules that the proxy decided on', ask: askDrift },
   ...MACHINE_QUESTIONS,
   { text: 'do rules of other programs let packets pass', ask: askForeign },
 ]
 
-function askDrift({ drift }: NodeExamination): Verdict {
+function askDrift({ drift, proxy }: NodeExamination): Verdict {
+  // Its Services are compared one by one.
+  if (proxy.kind === 'other') return undefined
   if (drift.length === 0) return unknown('no proxy answered')
   const [lost] = drift.filter(({ holds }) => !holds)
   if (lost !== undefined) {
@@ -46,18 +58,14 @@ function askDrift({ drift }: NodeExamination): Verdict {
   return fine(times === 0 ? '' : `another program changed them ${times === 1 ? 'once' : `${times} times`}`)
 }
 
-function askForwarding({
-  machine,
-  proxy,
-  explanation,
-}: Pick<ServiceExamination, 'machine' | 'proxy'> & { explanation?: ServiceExamination['explanation'] }): Verdict {
-  if (machine.forwarding === undefined) return unknown('the setting cannot be read')
-  if (machine.forwarding || (proxy.kind === 'answers' && proxy.mode === 'userspace')) return fine()
-  const setting =
-    explanation?.question.destination.includes(':') === true ? 'net.ipv6.conf.all.forwarding' : 'net.ipv4.ip_forward'
+function askForwarding({ machine: { forwardingOff }, proxy }: Pick<ServiceExamination, 'machine' | 'proxy'>): Verdict {
+  if (forwardingOff === undefined) return unknown('the setting cannot be read')
+  const [off] = forwardingOff
+  if (off === undefined || ('mode' in proxy && proxy.mode === 'userspace')) return fine()
+  const { setting, link } = off
   return finding(
     'forwarding-off',
-    `${setting} is 0: this machine forwards no packets, so only its own connections reach endpoints`,
+    `${setting} is 0: this machine forwards no packets${link === undefined ? '' : ` that come in by ${link}`}, so only its own connections reach endpoints`,
     `sysctl -w ${setting}=1`,
   )
 }
@@ -90,7 +98,7 @@ export function askForeign({ foreign }: Pick<ServiceExamination, 'foreign'>): Ve
   const [first] = foreign.found
   if (first !== undefined) return foreignFinding(first)
   const [doubt] = foreign.doubts
-  return doubt === undefined ? fine() : unknown(doubt.what)
+  return doubt === undefined ? fine() : unknown(doubt.what, doubt.next)
 }
 
 function foreignFinding(fact: ForeignFact) {

@@ -1,9 +1,10 @@
 // Questions about the network: routes, packet sizes, whether endpoints and the service answer, and old flows.
 
-import type { EndFact, ServiceExamination, TryFact, WayFact } from './facts.ts'
+import type { EndFact, EndpointFacts, ServiceExamination, TryFact, WayFact } from './facts.ts'
 import { explainCommand } from './ask-decision.ts'
-import { dropText } from '../explain/format-text.ts'
-import { fine, finding, unknown, type DoctorQuestion, type Verdict } from './verdict.ts'
+import { endText, nextOfEnd } from './packet-end.ts'
+import { joinHostPort, splitHostPort } from '../../lib/ip.ts'
+import { fine, finding, unknown, type DoctorFinding, type DoctorQuestion, type Verdict } from './verdict.ts'
 
 export const NETWORK_QUESTIONS: readonly DoctorQuestion<ServiceExamination>[] = [
   { text: 'is there a route to the endpoints', ask: askRoute },
@@ -13,17 +14,36 @@ export const NETWORK_QUESTIONS: readonly DoctorQuestion<ServiceExamination>[] = 
   { text: 'does session affinity lead to an endpoint that answers', ask: askAffinity },
   { text: 'do the endpoints answer', ask: askAnswer },
   { text: 'do old flows lead to endpoints that exist', ask: askStaleFlows },
-  { text: 'does the Service answer this node', ask: askService },
+  { text: 'does the Service answer the client', ask: askService },
 ]
 
-function askRoute({ ways, tries }: ServiceExamination): Verdict {
+/** Those of any address of the service. */
+export const ADDRESS_QUESTIONS: readonly DoctorQuestion<AboutEndpoints & Pick<ServiceExamination, 'machine'>>[] = [
+  { text: 'is there a route to the endpoints', ask: askRoute },
+  { text: 'do the endpoints answer', ask: askAnswer },
+  // That it cannot be tried is said once, of the first address.
+  { text: 'does the Service answer the client', ask: (facts) => facts.serviceTry && askService(facts) },
+]
+
+function askRoute({ ways }: Pick<EndpointFacts, 'ways'>): Verdict {
   if (ways === undefined) return undefined
-  const lost = tries.find(({ result }) => result === 'no route')
-  const without = ways.find(({ way }) => way.kind === 'none')
-  if (lost === undefined && without === undefined) return fine(linksOf(ways))
-  const to = lost?.to ?? without!.to
-  const why = without?.way.kind === 'none' ? without.way.error : lost!.error
-  return finding('no-route', `this machine has no route to the endpoint ${to}: ${why}`, `ip route get ${hostOf(to)}`)
+  for (const { to, way, mismatch, silentHop } of ways) {
+    const shown = `ip route get ${splitHostPort(to).ip}`
+    if (way.kind === 'none')
+      return finding('no-route', `this machine has no route to the endpoint ${to}: ${way.error}`, shown)
+    if (mismatch !== undefined) return finding('wrong-route', `the endpoint ${to} ${mismatch}`, shown)
+    if (silentHop === undefined || way.kind !== 'link') continue
+    const [asked, whose] = [
+      silentHop.includes(':') ? 'ND' : 'ARP',
+      silentHop === splitHostPort(to).ip ? '' : `, the next hop to the endpoint ${to}`,
+    ]
+    return finding(
+      'next-hop-silent',
+      `nobody on ${way.link} answers for the address ${silentHop} (${asked})${whose}: it is gone, its link is down, or what asks for it is dropped`,
+      `ip neigh show ${silentHop}`,
+    )
+  }
+  return fine(linksOf(ways))
 }
 
 function linksOf(ways: readonly WayFact[]): string {
@@ -61,7 +81,7 @@ function askRpFilter({ machine: { strictRpFilter, rpFiltered }, tries }: Service
   return finding(
     'rp-filter',
     `rp_filter is strict on ${strictRpFilter.join(', ')}, and dropped ${rpFiltered} packets during the attempt to reach ${lost.to}: its answers arrive on another link than the route to it`,
-    `sysctl -w net.ipv4.conf.${link}.rp_filter=2    # and compare: ip route get ${hostOf(lost.to)}`,
+    `sysctl -w net.ipv4.conf.${link}.rp_filter=2    # and compare: ip route get ${splitHostPort(lost.to).ip}`,
   )
 }
 
@@ -70,7 +90,7 @@ function askAffinity(facts: ServiceExamination): Verdict {
   const backend = explanation?.affinity?.backend
   if (backend === undefined || backend === null) return undefined
   const tried = tries.find(({ to }) => to === backend)
-  if (tried === undefined || tried.result === 'not tried') return undefined
+  if (tried === undefined) return undefined
   if (tried.result === 'connected') return fine(backend)
   const left = explanation?.affinity?.secondsLeft
   return finding(
@@ -80,43 +100,73 @@ function askAffinity(facts: ServiceExamination): Verdict {
   )
 }
 
-type AboutEndpoints = Pick<ServiceExamination, 'asked' | 'tries' | 'ends' | 'foreign' | 'explanation'>
+type AboutEndpoints = Pick<ServiceExamination, 'asked' | 'foreign' | 'explanation'> & EndpointFacts
 
 /** Of the service, or of one of its addresses. */
-export function askAnswer(facts: AboutEndpoints): Verdict {
+function askAnswer(facts: AboutEndpoints): Verdict {
   const { tries, foreign, explanation } = facts
-  const asked = tries.filter(({ result }) => result !== 'not tried')
-  if (asked.length === 0) return explanation === undefined ? undefined : askEnds(facts)
-  const failed = asked.filter(({ result }) => result !== 'connected')
+  if (tries.length === 0) return explanation === undefined ? undefined : askEnds(facts)
+  const failed = tries.filter(({ result }) => result !== 'connected')
   const [first] = failed
-  const eligible = explanation?.backends.filter((each) => each.eligible).length ?? asked.length
+  const eligible = explanation?.backends.filter((each) => each.eligible).length ?? tries.length
   if (first === undefined) {
-    return fine(asked.length === eligible ? `${eligible} of ${eligible}` : `${asked.length} tested, of ${eligible}`)
+    return fine(tries.length === eligible ? `${eligible} of ${eligible}` : `${tries.length} tested, of ${eligible}`)
   }
-  const share = asked.length === 1 ? 'the endpoint' : `${failed.length} of ${asked.length} endpoints`
+  const [wall] = foreign?.walls ?? []
+  if (wall !== undefined) return unknown(`this node cannot test ${first.to}: ${wall.what}`, wall.next)
+  const isOne = failed.length === 1 || tries.length === 1
+  const share = tries.length === 1 ? 'the endpoint' : `${failed.length} of ${tries.length} endpoints`
+  const ended = facts.ends?.find(({ to }) => to === first.to)
   if (first.result === 'refused') {
     return finding(
       'endpoint-refuses',
-      `${share} ${failed.length === 1 || asked.length === 1 ? 'refuses' : 'refuse'} connections: ${failed.map(({ to }) => to).join(', ')}`,
-      `kubectl exec ${first.pod || 'POD'} -- ss -ltn    # does the pod listen on targetPort?`,
+      `${share} ${isOne ? 'refuses' : 'refuse'} connections: ${failed.map(({ to }) => to).join(', ')}: nobody listens there, or a rule on the way rejects them`,
+      showListeners(first),
     )
   }
-  const ended = facts.ends?.find(({ to }) => to === first.to)
-  if (ended !== undefined) {
-    const what = `${share} ${failed.length === 1 || asked.length === 1 ? 'does' : 'do'} not answer: ${endText(ended)}`
-    return finding('endpoint-silent', what, nextOf(ended, facts))
-  }
+  const [code, does] =
+    first.result === 'unreachable'
+      ? ['endpoint-unreachable', 'cannot be reached']
+      : ['endpoint-silent', isOne ? 'does not answer' : 'do not answer']
+  const answered = first.result === 'unreachable' ? `; a machine on the way says so (${first.error})` : ''
+  if (ended !== undefined)
+    return withLost(
+      finding(code, `${share} ${does}${answered}: ${endText(ended)}`, nextOfEnd(ended, first.pod)),
+      ended,
+      facts,
+    )
   const [doubt] = foreign?.doubts ?? []
   const engines = foreign?.policyEngines ?? []
   const policy = engines.length === 0 ? '' : `; network policies are enforced here (${engines.join(', ')})`
+  const lost =
+    first.result === 'unreachable'
+      ? `: ${first.to}`
+      : `: packets to ${first.to} or the answers are lost, or the pod drops them`
   return finding(
-    'endpoint-silent',
-    `${share} ${failed.length === 1 || asked.length === 1 ? 'does' : 'do'} not answer: packets to ${first.to} or the answers are lost, or the pod drops them${doubt === undefined ? policy : `; and ${doubt.what}`}`,
+    code,
+    `${share} ${does}${answered}${lost}${doubt === undefined ? policy : `; and ${doubt.what}`}`,
     doubt?.next ??
       (engines.length > 0
         ? 'kubectl get networkpolicies --all-namespaces'
         : `kube-proxy doctor ${targetOf(facts)} --send`),
   )
+}
+
+/** Of which the other machine may know more. */
+function withLost(
+  of: DoctorFinding,
+  { to, droppedBy, drops }: EndFact,
+  { explanation }: AboutEndpoints,
+): DoctorFinding {
+  const backend = explanation?.backends.find(({ address, port }) => joinHostPort(address, port) === to)
+  if (backend === undefined || droppedBy !== null || (drops ?? []).length > 0) return of
+  return { ...of, lost: { endpoint: `${to}/${explanation!.question.protocol}`, node: backend.node } }
+}
+
+function showListeners({ to, pod }: Pick<TryFact, 'to' | 'pod'>): string {
+  const why = '# does the pod listen on targetPort?'
+  if (pod !== '') return `kubectl exec ${pod} -- ss -ltn    ${why}`
+  return `kubectl get pods --all-namespaces -o wide | grep -w ${splitHostPort(to).ip}    ${why}`
 }
 
 /** For UDP, only following a packet through the rules gives a result. */
@@ -127,35 +177,16 @@ function askEnds(facts: AboutEndpoints): Verdict {
         ? 'UDP promises no answer; --send follows a packet'
         : 'only TCP can be tested',
     )
+  const refused = facts.ends.find(({ answer }) => answer === 'refused')
+  if (refused !== undefined) {
+    const what = `the endpoint ${refused.to} refuses packets: nobody listens there, or a rule on the way rejects them`
+    return finding('endpoint-refuses', what, showListeners({ to: refused.to, pod: '' }))
+  }
   const lost = facts.ends.find(({ droppedBy, drops }) => droppedBy !== null || (drops ?? []).length > 0)
-  if (lost !== undefined) return finding('endpoint-silent', endText(lost), nextOf(lost, facts))
+  if (lost !== undefined) return finding('endpoint-silent', endText(lost), nextOfEnd(lost, ''))
   const blind = facts.ends.find(({ drops }) => drops === null)
   if (blind !== undefined) return unknown(`what the kernel drops cannot be watched here: ${blind.dropsError}`)
   return fine('this machine dropped no packet to them')
-}
-
-function endText({ to, droppedBy, drops, dropsError }: EndFact): string {
-  if (droppedBy !== null)
-    return `${droppedBy.replace(/: .*/, '')} drops a packet to ${to}${droppedBy.replace(/.*?: /, ': ')}`
-  if (drops === null)
-    return `where a packet to ${to} ends is not known, because drops cannot be watched here: ${dropsError}`
-  const [drop] = drops
-  if (drop !== undefined) return `the packet ${drop.packet} is dropped ${dropText(drop)}`
-  return `this machine dropped no packet to ${to}: it is lost on another machine, or the pod keeps silent`
-}
-
-/** What shows the rule that dropped it, or the pod. */
-function nextOf({ to, droppedBy, drops }: EndFact, facts: AboutEndpoints): string {
-  const [, table, chain] = /^table (\S+ \S+), chain (\S+): /.exec(droppedBy ?? '') ?? []
-  if (table !== undefined) return `nft -a list chain ${table} ${chain}`
-  const [drop] = drops ?? []
-  const inside = drop?.enter === null || drop === undefined ? '' : `${drop.enter} `
-  const [, itsTable, itsChain] = /^table (\S+ \S+), chain (\S+): /.exec(drop?.rule ?? '') ?? []
-  if (itsTable !== undefined) return `${inside}nft -a list chain ${itsTable} ${itsChain}`
-  if (drop?.reason === 'NETFILTER_DROP') return `${inside}nft list ruleset    # and: ${inside}iptables-legacy-save`
-  if (drop?.reason === 'OTHERHOST' || drop?.reason === 'NEIGH_FAILED') return 'ip neigh show'
-  const { pod } = facts.tries.find((each) => each.to === to) ?? { pod: '' }
-  return pod === '' ? `ip route get ${hostOf(to)}` : `kubectl exec ${pod} -- ss -ltn`
 }
 
 function targetOf({ asked }: AboutEndpoints): string {
@@ -167,7 +198,7 @@ function askStaleFlows({ staleFlows }: ServiceExamination): Verdict {
   const [first] = staleFlows
   if (first === undefined) return fine()
   const { protocol, client, dialled, endpoint } = first
-  const [address, port] = [hostOf(dialled), dialled.replace(/^.*:/, '')]
+  const [address, port] = [splitHostPort(dialled).ip, dialled.replace(/^.*:/, '')]
   return finding(
     'stale-flow',
     `the connection tracker still sends ${protocol} from ${client} to ${endpoint}, which is no longer an endpoint${staleFlows.length === 1 ? '' : `, and ${staleFlows.length - 1} more flows`}`,
@@ -175,20 +206,24 @@ function askStaleFlows({ staleFlows }: ServiceExamination): Verdict {
   )
 }
 
-function askService(facts: ServiceExamination): Verdict {
-  const { serviceTry, machine, explanation } = facts
-  // Connections of other clients cannot be tested from here.
+function askService(facts: AboutEndpoints & Pick<ServiceExamination, 'machine'>): Verdict {
+  const { serviceTry, serviceEnd, machine, explanation } = facts
+  if (explanation === undefined || explanation.outcome !== 'to') return undefined
+  const client = explanation.question.from === 'the node itself' ? 'this node' : facts.asked.from
   if (serviceTry === undefined) {
-    if (explanation?.question.from !== 'the node itself' || facts.ends !== undefined) return undefined
-    return unknown(explanation.question.protocol === 'TCP' ? 'not tested' : 'only TCP can be tested')
+    // Its packets were followed.
+    if (facts.ends !== undefined) return undefined
+    if (explanation.question.protocol !== 'TCP') return unknown('only TCP can be tested')
+    return unknown('a connection can only be opened where the client is')
   }
   if (serviceTry.result === 'connected') return fine()
+  const what = `${serviceTry.to} ${resultText(serviceTry)} from ${client} (${serviceTry.error})${facts.foreign?.walls.length ? '' : ', although its endpoints answer'}`
+  if (serviceEnd !== undefined)
+    return finding('service-silent', `${what}: ${endText(serviceEnd)}`, nextOfEnd(serviceEnd, ''))
+  const [doubt] = facts.foreign?.doubts ?? []
+  if (doubt !== undefined) return finding('service-silent', `${what}; and ${doubt.what}`, doubt.next)
   const rp = machine.strictRpFilter.length === 0 ? '' : `; rp_filter is strict on ${machine.strictRpFilter.join(', ')}`
-  return finding(
-    'service-silent',
-    `${serviceTry.to} ${resultText(serviceTry)} from this node (${serviceTry.error}), although its endpoints answer${rp}`,
-    explainCommand(facts, ' --send'),
-  )
+  return finding('service-silent', `${what}${rp}`, explainCommand(facts, ' --send'))
 }
 
 export function askDns({ dns, asked }: ServiceExamination): Verdict {
@@ -215,9 +250,9 @@ export function askDns({ dns, asked }: ServiceExamination): Verdict {
 }
 
 function resultText({ result }: TryFact): string {
-  return result === 'refused' ? 'refuses connections' : result === 'no route' ? 'cannot be reached' : 'does not answer'
-}
-
-export function hostOf(text: string): string {
-  return text.replace(/:\d+$/, '').replace(/^\[|\]$/g, '')
+  return result === 'refused'
+    ? 'refuses connections'
+    : result === 'unreachable'
+      ? 'cannot be reached'
+      : 'does not answer'
 }

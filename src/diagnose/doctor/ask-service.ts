@@ -7,6 +7,7 @@ const NO_API = 'give --kubeconfig of a user who may list pods'
 
 export const SERVICE_QUESTIONS: readonly DoctorQuestion<ServiceExamination>[] = [
   { text: 'does the Service exist', ask: askExists },
+  { text: 'has it an address for clients outside', ask: askLoadBalancer },
   { text: 'does a proxy serve this type of Service', ask: askServed },
   { text: 'is this the proxy that serves it', ask: askOurs },
   { text: 'does it have the port', ask: askPort },
@@ -63,6 +64,21 @@ function askOurs(facts: ServiceExamination): Verdict {
     'another-proxy',
     `its label service.kubernetes.io/service-proxy-name is ${JSON.stringify(service.proxyName)}: another proxy serves it`,
     kubectl(facts, 'label service SERVICE service.kubernetes.io/service-proxy-name-'),
+  )
+}
+
+/** Of an address that a load balancer would have. */
+function askLoadBalancer(facts: ServiceExamination): Verdict {
+  const { service, asked, explanation } = facts
+  if (service === undefined || !service.awaitsLoadBalancer) return undefined
+  const isFromOutside = asked.via === undefined && explanation?.frontend?.kind === 'nodePort'
+  if (asked.via !== 'loadBalancerIP' && !isFromOutside) return undefined
+  const { loadBalancerClass } = service
+  const whose = loadBalancerClass === undefined ? '' : ` of the class ${JSON.stringify(loadBalancerClass)}`
+  return finding(
+    'load-balancer-pending',
+    `it has the type LoadBalancer, and no load balancer${whose} has given it an address: only its node ports lead to it from outside`,
+    kubectl(facts, 'describe service SERVICE'),
   )
 }
 
@@ -154,6 +170,14 @@ function askEndpoints(facts: ServiceExamination): Verdict {
     return finding(
       'no-endpoints',
       'its EndpointSlices have no endpoint',
+      kubectl(facts, 'get endpointslices -l kubernetes.io/service-name=SERVICE'),
+    )
+  }
+  const family = explanation.question.destination.includes(':') ? 'IPv6' : 'IPv4'
+  if (!service.endpointFamilies.includes(family)) {
+    return finding(
+      'endpoint-family',
+      `${explanation.question.destination} is ${family}, and its EndpointSlices have only ${service.endpointFamilies.join(' and ')} endpoints`,
       kubectl(facts, 'get endpointslices -l kubernetes.io/service-name=SERVICE'),
     )
   }

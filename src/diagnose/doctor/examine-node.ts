@@ -1,11 +1,10 @@
 // The whole node: what concerns all Services first, then every Service, as far as it can be seen without dialling.
 
-import type { Family } from '../../lib/ip.ts'
 import { examine, examineMachine, isOfProxy, type NodeDiagnosis } from './examine.ts'
 import type { NodeExamination } from './facts.ts'
 import { packetsToServices } from './packets.ts'
-import { readForeign, readMachine } from './read-machine.ts'
-import { readFacts, type ToExamine, withPods } from './read-facts.ts'
+import { readMachine } from './read-machine.ts'
+import { familiesOf, readFacts, readForeignOf, readMachineOf, type ToExamine, withPods } from './read-facts.ts'
 
 export interface NodeToExamine extends Pick<ToExamine, 'proxy' | 'installation' | 'known' | 'objects' | 'apiError'> {
   readonly drift: NodeExamination['drift']
@@ -16,13 +15,9 @@ const MOST_SERVICES = 1000
 
 export async function examineNode({ drift, ...common }: NodeToExamine): Promise<NodeDiagnosis> {
   const { proxy, installation, known, objects, apiError } = common
-  const family: Family = known?.nodes[4] === undefined && known?.nodes[6] !== undefined ? 6 : 4
-  const node = proxy.kind === 'answers' ? proxy.node : 'this node'
-  const machine = readMachine(family)
-  const foreign =
-    known === undefined
-      ? undefined
-      : await readForeign(family, packetsToServices(known, family), known.machineAddresses)
+  const node = 'node' in proxy ? proxy.node : 'this node'
+  const machine = known === undefined ? readMachine([4]) : readMachineOf(known, familiesOf(known), [])
+  const foreign = known && (await readForeignOf(known, (family) => ({ packets: packetsToServices(known, family) })))
   const ofNode = { node, ...examineMachine({ proxy, installation, apiError, machine, foreign, drift }) }
   const whole = withPods({ known, objects })
   if (ofNode.finding !== null || whole === undefined) return { ...ofNode, services: [], count: 0, looked: 0 }

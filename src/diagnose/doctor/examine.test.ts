@@ -38,14 +38,18 @@ const explanation: Explanation = {
   sent: null,
 }
 
+const notDialled = { ways: undefined, tries: [], ends: undefined, serviceTry: undefined }
+
 /** Nothing is wrong. */
 const healthy: ServiceExamination = {
   asked: { service: 'default/web', port: '', from: 'node', via: undefined },
-  proxy: { kind: 'answers', mode: 'nftables', node: 'node-1' },
+  proxy: { kind: 'answers', mode: 'nftables', node: 'node-1', unheard: [] },
   installation: { logs: 'journalctl -u kube-proxy', status: 'systemctl status kube-proxy' },
   service: {
     type: 'ClusterIP',
     clusterIP: '10.96.0.80',
+    awaitsLoadBalancer: false,
+    loadBalancerClass: undefined,
     externalName: '',
     proxyName: undefined,
     selector: { app: 'web' },
@@ -53,20 +57,21 @@ const healthy: ServiceExamination = {
     pods: [{ name: 'a1', phase: 'Running', ready: true, why: '', portNames: ['web'] }],
     endpoints: { count: 1, ready: 1, draining: 0 },
     endpointPorts: ['(unnamed) 3000/TCP'],
+    endpointFamilies: ['IPv4'],
   },
   apiError: undefined,
   near: [],
   explanation,
   others: [],
   machine: {
-    forwarding: true,
+    forwardingOff: [],
     conntrack: { count: 10, max: 1000 },
     smallMtus: [],
     podMtu: { link: 'cni0', mtu: 1500 },
     strictRpFilter: [],
     rpFiltered: 0,
   },
-  foreign: { found: [], doubts: [], policyEngines: [] },
+  foreign: { found: [], walls: [], doubts: [], policyEngines: [] },
   ways: [{ to: '10.244.1.3:3000', way: { kind: 'link', link: 'eth0', mtu: 1500 } }],
   wayBack: undefined,
   tries: [{ to: '10.244.1.3:3000', pod: '', result: 'connected', error: '' }],
@@ -75,6 +80,11 @@ const healthy: ServiceExamination = {
   staleFlows: undefined,
   dns: { kind: 'not asked' },
 }
+
+const pending = { ...healthy.service!, type: 'LoadBalancer', awaitsLoadBalancer: true }
+const nodePort = { ...explanation.frontend!, kind: 'nodePort', address: '172.30.0.11', port: 30_000 } as const
+const way = { to: '10.244.1.3:3000', way: { kind: 'link', link: 'eth0', mtu: 1500 } } as const
+const lost = { to: '10.244.1.3:3000', pod: '', result: 'no answer', error: 'timeout' } as const
 
 // What cannot be planted in a sandbox, or not without harm; the rest is in test/sandbox/doctor.test.ts.
 describe('examine()', () => {
@@ -147,6 +157,7 @@ describe('examine()', () => {
               next: 'iptables -L',
             },
           ],
+          walls: [],
           doubts: [],
           policyEngines: ['Calico'],
         },
@@ -161,8 +172,7 @@ describe('examine()', () => {
             label: 'its node port 30000/TCP',
             kind: 'nodePort',
             explanation: undefined,
-            tries: [],
-            serviceTry: undefined,
+            ...notDialled,
           },
         ],
       },
@@ -175,12 +185,46 @@ describe('examine()', () => {
             label: 'its node port 172.30.0.11:30000/TCP',
             kind: 'nodePort',
             explanation,
-            tries: [],
+            ...notDialled,
+            tries: healthy.tries,
             serviceTry: { to: '172.30.0.11:30000', pod: '', result: 'no answer', error: 'timeout' },
           },
         ],
       },
     ],
+    [
+      'no-address',
+      {
+        explanation: undefined,
+        nothingToDial: 'Service default/web has no load-balancer IP',
+        asked: { ...healthy.asked, via: 'loadBalancerIP' },
+      },
+    ],
+    ['load-balancer-pending', { service: pending, asked: { ...healthy.asked, via: 'loadBalancerIP' } }],
+    ['load-balancer-pending', { service: pending, explanation: { ...explanation, frontend: nodePort } }],
+    ['wrong-route', { ways: [{ ...way, mismatch: 'does not answer: it is on this node' }] }],
+    ['next-hop-silent', { ways: [{ ...way, silentHop: '172.30.0.99' }], tries: [lost] }],
+    ['endpoint-unreachable', { ways: [way], tries: [{ ...lost, result: 'unreachable', error: 'EHOSTUNREACH' }] }],
+    [
+      'forwarding-off',
+      { machine: { ...healthy.machine, forwardingOff: [{ setting: 'net.ipv4.conf.cni0.forwarding', link: 'cni0' }] } },
+    ],
+    [
+      'endpoint-refuses',
+      {
+        tries: [],
+        explanation: { ...explanation, question: { ...explanation.question, protocol: 'UDP' } },
+        ends: [{ to: '10.244.1.3:53', answer: 'refused', droppedBy: null, drops: [], dropsError: null }],
+      },
+    ],
+    [
+      'endpoint-family',
+      {
+        explanation: { ...explanation, backends: [] },
+        service: { ...healthy.service!, endpointFamilies: ['IPv6'] },
+      },
+    ],
+    ['proxy-uninformed', { proxy: { kind: 'answers', mode: 'nftables', node: 'node-1', unheard: ['nothing'] } }],
     ['not-sent', { explanation: { ...explanation, outcome: 'untouched', headline: 'Nothing takes it.' } }],
   ])('finds %s', (code, change) => {
     expect(examine({ ...healthy, ...change }).finding?.code).toBe(code)
@@ -212,10 +256,13 @@ describe('examine()', () => {
   })
 
   it('claims nothing about what could not be looked at', () => {
-    const machine = { ...healthy.machine, conntrack: undefined, forwarding: undefined }
+    const machine = { ...healthy.machine, conntrack: undefined, forwardingOff: undefined }
     const foreign = {
       found: [],
-      doubts: [{ what: 'table inet fw, chain in may drop it', next: 'nft -a list chain inet fw in' }],
+      walls: [],
+      doubts: [
+        { what: 'table inet fw, chain in may drop it', next: 'nft -a list chain inet fw in', isOfThisNode: true },
+      ],
       policyEngines: [],
     }
     const diagnosis = examine({ ...healthy, machine, foreign })
@@ -240,6 +287,14 @@ describe('examine()', () => {
     })
   })
 
+  it('claims nothing of endpoints that only this node cannot reach', () => {
+    const wall = { what: 'a rule may drop it', next: 'nft list ruleset', isOfThisNode: true }
+    const foreign = { ...healthy.foreign!, walls: [wall] }
+    const diagnosis = examine({ ...healthy, foreign, ways: [way], tries: [lost] })
+    expect(diagnosis.finding).toBeNull()
+    expect(couldNotLook(diagnosis)).toBe(true)
+  })
+
   it('takes what the Service itself says for no fault, unless just that was asked', () => {
     const sources = { allowed: false, why: 'loadBalancerSourceRanges has 10.9.0.0/16' }
     const others = [
@@ -247,8 +302,7 @@ describe('examine()', () => {
         label: 'its load-balancer IP 172.30.0.129:80/TCP',
         kind: 'loadBalancerIP',
         explanation: { ...explanation, outcome: 'drop' as const, sources },
-        tries: [],
-        serviceTry: undefined,
+        ...notDialled,
       },
     ]
     expect(examine({ ...healthy, others }).finding).toBeNull()

@@ -1,8 +1,8 @@
 // The questions, in order. The first that fails is the diagnosis, with the next command to type.
 
-import { askAnswer, askDns, NETWORK_QUESTIONS } from './ask-network.ts'
+import { ADDRESS_QUESTIONS, askDns, NETWORK_QUESTIONS } from './ask-network.ts'
 import { DECISION_QUESTIONS, isByDesign } from './ask-decision.ts'
-import { askApi, askForeign, askProxy, MACHINE_QUESTIONS, NODE_QUESTIONS } from './ask-machine.ts'
+import { askApi, askForeign, askHears, askProxy, MACHINE_QUESTIONS, NODE_QUESTIONS } from './ask-machine.ts'
 import { kubectl, SERVICE_QUESTIONS } from './ask-service.ts'
 import type { ServiceExamination, NodeExamination, OtherFrontend } from './facts.ts'
 import {
@@ -43,8 +43,16 @@ export function examine(facts: ServiceExamination): Diagnosis {
     ...NETWORK_QUESTIONS,
     ...others,
     { text: 'does its name resolve', ask: askDns },
+    { text: 'does the proxy hear of changes', ask: askHears },
   ]
-  return { service: facts.asked.service, ...askAll(questions, facts) }
+  const { answers, finding: found } = askAll(questions, facts)
+  const [unheard] = facts.proxy.kind === 'answers' ? facts.proxy.unheard : []
+  const isOld = found !== null && unheard !== undefined && found.code !== 'proxy-uninformed'
+  return {
+    service: facts.asked.service,
+    answers,
+    finding: isOld ? { ...found, what: `${found.what}; and ${unheard}` } : found,
+  }
 }
 
 /** The questions that are of no one Service. */
@@ -63,29 +71,29 @@ export function couldNotLook({ answers }: { readonly answers: readonly Answer[] 
 }
 
 /** Another address of the service: decided, in the kernel, and answering this node where that can be tried. */
-function askOther(facts: ServiceExamination, { label, kind, explanation, tries, serviceTry }: OtherFrontend): Verdict {
+function askOther(facts: ServiceExamination, other: OtherFrontend): Verdict {
+  const { label, kind, explanation, serviceTry } = other
   const wasAsked = facts.asked.via === kind
   if (explanation === undefined) {
     const why = 'it is open on no address of this node: nodePortAddresses has none of them'
     if (!wasAsked && facts.explanation !== undefined) return fine(why)
     return finding('node-port-closed', `${label}: ${why}`, kubectl(facts, 'get service SERVICE -o wide'))
   }
-  const of = { asked: { ...facts.asked, via: kind }, explanation, foreign: facts.foreign }
-  const { answers, finding: found } = askAll(DECISION_QUESTIONS, of)
+  const of = {
+    ...other,
+    explanation,
+    asked: { ...facts.asked, via: kind },
+    foreign: facts.foreign,
+    machine: facts.machine,
+  }
+  // Nothing was dialled where packets do not pass, or other endpoints do not answer: that is told before.
+  const dialled = explanation.outcome === 'to' ? ADDRESS_QUESTIONS : []
+  const { answers, finding: found } = askAll([...DECISION_QUESTIONS, ...dialled], of)
   if (found !== null) {
     if (!wasAsked && isByDesign(found.code, explanation)) return fine(`not for this client: ${found.what}`)
     return { ...found, what: `at ${label}: ${found.what}` }
   }
   const doubt = answers.find(({ result }) => result === 'not known')
-  if (doubt !== undefined) return { unknown: doubt.detail }
-  const ofEndpoints = askAnswer({ asked: of.asked, tries, ends: undefined, explanation, foreign: facts.foreign })
-  if (ofEndpoints !== undefined && 'code' in ofEndpoints)
-    return { ...ofEndpoints, what: `at ${label}: ${ofEndpoints.what}` }
-  if (serviceTry === undefined) return fine('decided, and in the kernel')
-  if (serviceTry.result === 'connected') return fine()
-  return finding(
-    'service-silent',
-    `${label} does not answer this node (${serviceTry.error}), although its endpoints answer`,
-    `kube-proxy explain ${facts.asked.from} ${facts.asked.service} --via ${kind} --send`,
-  )
+  if (doubt !== undefined) return { unknown: doubt.detail, next: doubt.next }
+  return fine(serviceTry === undefined ? 'decided, and in the kernel' : '')
 }

@@ -5,7 +5,20 @@ import type { ExplainedSending, Explanation } from '../explain/explanation.ts'
 import type { Way } from '../../links/find-ways.ts'
 import type { Owner } from './owners.ts'
 
-export interface ServiceExamination {
+/** The endpoints that an address of the service leads this client to. */
+export interface EndpointFacts {
+  /** In the order of `tries`; undefined: not looked up. */
+  readonly ways: readonly WayFact[] | undefined
+  readonly tries: readonly TryFact[]
+  /** How packets to endpoints that do not answer ended; undefined: none was sent for that. */
+  readonly ends: readonly EndFact[] | undefined
+  /** A connection from this node to the address itself; undefined: not tried. */
+  readonly serviceTry: TryFact | undefined
+  /** How its packet ended; undefined: none was sent for that. */
+  readonly serviceEnd?: EndFact | undefined
+}
+
+export interface ServiceExamination extends EndpointFacts {
   readonly asked: {
     readonly service: string
     readonly port: string
@@ -21,20 +34,15 @@ export interface ServiceExamination {
   /** Names near the one that was asked for, where there is no such service. */
   readonly near: readonly string[]
   readonly explanation: Explanation | undefined
+  /** Why this client has nothing to dial: the service has no such address. */
+  readonly nothingToDial?: string | undefined
   /** The other addresses of the service that this client may dial. */
   readonly others: readonly OtherFrontend[]
   readonly machine: MachineFacts
   /** Undefined: no packet would pass, so none was followed. */
   readonly foreign: ForeignFacts | undefined
-  /** Of the endpoints, in the order of `tries`; undefined: not looked up. */
-  readonly ways: readonly WayFact[] | undefined
   /** To the client, for answers that pass through this node; undefined: it is this node, or has no address of its own. */
   readonly wayBack: WayFact | undefined
-  readonly tries: readonly TryFact[]
-  /** How packets to endpoints that do not answer ended; undefined: none was sent for that. */
-  readonly ends: readonly EndFact[] | undefined
-  /** A connection from this node to the service itself; undefined: not tried. */
-  readonly serviceTry: TryFact | undefined
   /** Flows to the service that the connection tracker keeps with an endpoint that is gone; undefined: not looked at. */
   readonly staleFlows: readonly StaleFlow[] | undefined
   readonly dns: DnsFact
@@ -64,13 +72,24 @@ export interface Installation {
 }
 
 export type ProxyFact =
-  | { readonly kind: 'answers'; readonly mode: string; readonly node: string }
+  | {
+      readonly kind: 'answers'
+      readonly mode: string
+      readonly node: string
+      /** What it does not hear of, since when and why. */
+      readonly unheard: readonly string[]
+    }
+  /** Another kube-proxy: its rules can be read, and it cannot be asked. */
+  | { readonly kind: 'other'; readonly mode: string; readonly node: string }
   | { readonly kind: 'silent'; readonly error: string }
   | { readonly kind: 'none'; readonly error: string }
 
 export interface ServiceFact {
   readonly type: string
   readonly clusterIP: string
+  /** It has the type LoadBalancer, and nobody has given it an address. */
+  readonly awaitsLoadBalancer: boolean
+  readonly loadBalancerClass: string | undefined
   readonly externalName: string
   /** The label service.kubernetes.io/service-proxy-name. */
   readonly proxyName: string | undefined
@@ -88,7 +107,10 @@ export interface ServiceFact {
   readonly pods: readonly PodFact[] | undefined
   /** What the EndpointSlices say, which the proxy knows itself. */
   readonly endpoints: { readonly count: number; readonly ready: number; readonly draining: number }
+  /** `http 3000/TCP` */
   readonly endpointPorts: readonly string[]
+  /** `IPv4`, `IPv6`, of its slices with endpoints. */
+  readonly endpointFamilies: readonly string[]
 }
 
 export interface PodFact {
@@ -102,20 +124,24 @@ export interface PodFact {
 }
 
 /** An address of the service beside the one that the first explanation is about. */
-export interface OtherFrontend {
+export interface OtherFrontend extends EndpointFacts {
   /** `its node port 172.30.0.11:30000/TCP` */
   readonly label: string
   readonly kind: string
   /** Undefined: it is open on no address of this node. */
   readonly explanation: Explanation | undefined
-  /** Of endpoints that only this address leads to: of another family or port. */
-  readonly tries: readonly TryFact[]
-  readonly serviceTry: TryFact | undefined
+}
+
+export interface ForwardingOff {
+  /** `net.ipv4.ip_forward` */
+  readonly setting: string
+  /** Only of what comes in by this link. */
+  readonly link?: string | undefined
 }
 
 export interface MachineFacts {
-  /** False: off. Undefined: not known. */
-  readonly forwarding: boolean | undefined
+  /** Settings that keep this machine from forwarding packets. Undefined: not known. */
+  readonly forwardingOff: readonly ForwardingOff[] | undefined
   readonly conntrack: { readonly count: number; readonly max: number } | undefined
   /** Interfaces with an MTU that IPv6 would not accept. */
   readonly smallMtus: readonly { readonly name: string; readonly mtu: number }[]
@@ -129,6 +155,8 @@ export interface MachineFacts {
 
 export interface ForeignFacts {
   readonly found: readonly ForeignFact[]
+  /** What keeps this node's own attempts from endpoints, and the packets of the question not. */
+  readonly walls: readonly ForeignDoubt[]
   /** What could not be read, or not be followed, and may drop packets. */
   readonly doubts: readonly ForeignDoubt[]
   /** Programs that enforce network policies on this node, by their rules. */
@@ -137,6 +165,8 @@ export interface ForeignFacts {
 
 export interface ForeignDoubt {
   readonly what: string
+  /** Of a connection that this node opens, so that its attempt shows whether the packet passes. */
+  readonly isOfThisNode: boolean
   /** The command that shows it. */
   readonly next: string
 }
@@ -157,13 +187,18 @@ export interface ForeignFact {
 export interface WayFact {
   readonly to: string
   readonly way: Way
+  /** Where the route and the EndpointSlice do not agree: why the endpoint cannot answer. */
+  readonly mismatch?: string | undefined
+  /** The next hop, where nobody answers for its address (ARP, ND). */
+  readonly silentHop?: string | undefined
 }
 
 export interface TryFact {
   readonly to: string
   /** `-n NAMESPACE POD`, for kubectl; '' where the pod is not known. */
   readonly pod: string
-  readonly result: 'connected' | 'refused' | 'no answer' | 'no route' | 'not tried'
+  /** `unreachable`: there is no route, or another machine says so. */
+  readonly result: 'connected' | 'refused' | 'no answer' | 'unreachable' | 'not tried'
   readonly error: string
 }
 

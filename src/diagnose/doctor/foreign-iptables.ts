@@ -211,7 +211,9 @@ function hasState(states: string): Condition {
 }
 
 function targetOf(name: string, options: readonly string[]): PossibleAction {
-  return (/[a-z]/.test(name) ? undefined : ENDS[name.toLowerCase()]) ?? { action: otherTarget(name, options), truth: 'yes' }
+  return (
+    (/[a-z]/.test(name) ? undefined : ENDS[name.toLowerCase()]) ?? { action: otherTarget(name, options), truth: 'yes' }
+  )
 }
 
 function otherTarget(name: string, options: readonly string[]): Action {

@@ -217,7 +217,8 @@ class ForeignWalk {
             if (sure && action.kind !== 'queue') return 'ended'
             break
           case 'untrack':
-            if (!this.#packet.isAnswer && this.#packet.dialled === undefined)
+            // Of a connection that was translated, the answer has to be translated back.
+            if (this.#packet.isAnswer === (this.#packet.dialled !== undefined))
               this.#end(chain, rule, { verdict: 'untracked', isCertain: sure })
             break
           case 'mark':

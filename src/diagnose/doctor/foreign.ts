@@ -31,7 +31,7 @@ export function findForeign(
       for (const end of walkForeignTable(table, packet, isLocalAddress)) {
         // Frames of a bridge may go another way than these packets.
         const list = end.isCertain && !table.name.startsWith('bridge ') ? found : doubts
-        const key = [table.name, end.chain, end.handle ?? end.rule].join('\0')
+        const key = [table.name, end.chain, end.handle ?? end.rule, packet.isOfThisNode].join('\0')
         if (!list.has(key)) list.set(key, end)
       }
     }
@@ -55,5 +55,5 @@ const MAY = {
 export function doubtOf({ table, chain, verdict, owner, packet }: ForeignEnd, rule: string): ForeignDoubt {
   const whose = owner === undefined ? '' : `, of ${owner.name},`
   const what = `table ${table.name}, chain ${chain}${whose} ${MAY[verdict]} ${packet.label}: ${rule}`
-  return { what, next: table.show(chain) }
+  return { what, next: table.show(chain), isOfThisNode: packet.isOfThisNode }
 }

@@ -8,7 +8,7 @@ export function formatDiagnosis({ service, answers, finding }: Diagnosis, paint:
   const lines = answerLines(answers, paint)
   const end =
     finding === null
-      ? [allClear(service, answers, paint)]
+      ? [allClear(service, answers, paint), ...nextOfOpen(answers, paint)]
       : [paint('bad', `${service}: ${sentence(finding.what)}`), `Next: ${paint('bold', finding.next)}`]
   return `${[...lines, '', ...end].join('\n')}\n`
 }
@@ -19,6 +19,12 @@ function allClear(subject: string, answers: readonly Answer[], paint: Paint): st
   if (open === 0) return paint('good', `${subject}: no problem found.`)
   const count = open === 1 ? '1 question was' : `${open} questions were`
   return paint('bold', `${subject}: no problem found, but ${count} not answered (marked ?).`)
+}
+
+/** What shows more of the first open question that has such a command. */
+function nextOfOpen(answers: readonly Answer[], paint: Paint): string[] {
+  const next = answers.find((each) => each.next !== undefined)?.next
+  return next === undefined ? [] : [`Next: ${paint('bold', next)}`]
 }
 
 /** Others are only counted. */
@@ -34,9 +40,9 @@ export function formatNodeDiagnosis(diagnosis: NodeDiagnosis, paint: Paint): str
   const of = looked < count ? `${looked} of its ${count} Services` : `its ${count} Services`
   if (services.length === 0) {
     const clear = couldNotLook(diagnosis)
-      ? allClear(node, answers, paint)
-      : paint('good', `${node}: no problem found, with ${of}; no connections to endpoints were tested.`)
-    lines.push(clear)
+      ? [allClear(node, answers, paint), ...nextOfOpen(answers, paint)]
+      : [paint('good', `${node}: no problem found, with ${of}; no connections to endpoints were tested.`)]
+    lines.push(...clear)
     return `${lines.join('\n')}\n`
   }
   lines.push(

@@ -46,6 +46,15 @@ export function packetsToServices(known: Known, family: Family): ForeignPacket[]
     })
 }
 
+/** This node's own attempts to reach the endpoints, and the answers. */
+export function packetsOfTries(known: Known, family: Family, { question, backends }: Explanation): ForeignPacket[] {
+  const [client] = clientsHere(known, family)
+  const eligible = backends.filter((each) => each.eligible).slice(0, MOST_ENDPOINTS)
+  if (client === undefined || question.protocol !== 'TCP') return []
+  const endpoints = places(eligible)
+  return packetsOfFlow({ client, service: undefined, endpoints, relay: undefined, mode: 'nftables', protocol: 'TCP' })
+}
+
 /** To the Service and to its endpoints, and back: from the client, or from this node and a pod of it. */
 export function packetsOf(
   known: Known,

@@ -7,26 +7,38 @@ import type { Known } from '../explain/known.ts'
 import { isOutside, type Question, QuestionMistake } from '../explain/question.ts'
 import { readKernelState, withProxyAffinity } from '../explain/read-kernel.ts'
 import type { ApiObjects } from './read-api.ts'
-import { canonicalIp, type Family, ipBytes, ipFamily, joinHostPort } from '../../lib/ip.ts'
+import { type Bytes, canonicalIp, type Family, formatIp, ipBytes, ipFamily, joinHostPort } from '../../lib/ip.ts'
 import { nearest } from '../../lib/nearest.ts'
-import { findWays } from '../../links/find-ways.ts'
+import { findSilentNeighbours } from '../../links/find-silent.ts'
+import { findWays, type Way } from '../../links/find-ways.ts'
 import type { FrontendKind } from '../../model/types.ts'
 import { lookUp } from './dns.ts'
-import { clientPort, followPacket } from '../explain/send.ts'
+import { departFrom, networkWith } from '../explain/networks.ts'
+import { clientPort, type Departure, followPacket } from '../explain/send.ts'
 import type {
   DnsFact,
   EndFact,
+  EndpointFacts,
   ForeignFacts,
   ServiceExamination,
   Installation,
+  MachineFacts,
   OtherFrontend,
   ProxyFact,
   StaleFlow,
   TryFact,
+  WayFact,
 } from './facts.ts'
 import { otherFrontends } from './frontends.ts'
-import { MOST_ENDPOINTS, packetsOf } from './packets.ts'
-import { readForeign, readMachine, readPodMtu, readRpFiltered, tryConnection } from './read-machine.ts'
+import { MOST_ENDPOINTS, packetsOf, packetsOfTries } from './packets.ts'
+import {
+  readForeign,
+  readForwardingOff,
+  readMachine,
+  readPodMtu,
+  readRpFiltered,
+  tryConnection,
+} from './read-machine.ts'
 import { serviceFact } from './service-fact.ts'
 
 export interface ToExamine {
@@ -58,13 +70,8 @@ export async function readFacts(question: ToExamine): Promise<ServiceExamination
   const known = withPods(question)
   const service = known && serviceFact(known, objects, name)
   const explained = known === undefined || service === undefined ? undefined : await explainIt(question, known)
-  const family = explained === undefined ? 4 : (ipFamily(explained.question.destination) ?? 4)
-  const others = known === undefined || explained === undefined ? [] : await readOthers(question, known, explained)
-  const here =
-    known === undefined || question.dials === false
-      ? {}
-      : await readHere(family, explained, { known, others, sends: question.sends === true })
-  const areAllThere = (here.tries ?? []).every(({ result }) => result === 'connected')
+  const explanation = typeof explained === 'string' ? undefined : explained
+  const others = known === undefined || explanation === undefined ? [] : await readOthers(question, known, explanation)
   return {
     asked: { service: name, port, from, via },
     proxy,
@@ -72,20 +79,22 @@ export async function readFacts(question: ToExamine): Promise<ServiceExamination
     apiError,
     service,
     near: known === undefined ? [] : nearNames(known, name),
-    explanation: explained,
-    machine: readMachine(family),
+    explanation,
+    nothingToDial: typeof explained === 'string' ? explained : undefined,
+    others,
+    machine: known === undefined ? readMachine([4]) : readMachineOf(known, familiesOf(known), []),
     foreign: undefined,
-    ways: undefined,
+    ...NOT_DIALLED,
     wayBack: undefined,
-    tries: [],
-    ends: undefined,
-    serviceTry: undefined,
     staleFlows: undefined,
     dns: { kind: 'not asked' },
-    ...here,
-    others: question.dials === false || !areAllThere ? others : await dialOthers(others, here.tries ?? [], known),
+    ...(known === undefined || explanation === undefined || question.dials === false
+      ? {}
+      : await readHere(explanation, { known, others, sends: question.sends === true })),
   }
 }
+
+const NOT_DIALLED: EndpointFacts = { ways: undefined, tries: [], ends: undefined, serviceTry: undefined }
 
 /** The API server knows pods and other nodes; the proxy does not. */
 export function withPods({ known, objects }: Pick<ToExamine, 'known' | 'objects'>): Known | undefined {
@@ -96,15 +105,20 @@ export function withPods({ known, objects }: Pick<ToExamine, 'known' | 'objects'
   return { ...known, pods: objects.pods, services: [...known.services, ...missing] }
 }
 
-/** Undefined: the service has nothing that could be dialled, or not the port. What it is then, other questions find. */
-async function explainIt(question: ToExamine, known: Known): Promise<Explanation | undefined> {
+/** A text: why the service has nothing that this client could dial. */
+async function explainIt(question: ToExamine, known: Known): Promise<Explanation | string> {
   const { service, port, from, via } = question
   try {
     return await explainOne(question, known, { from, to: port === '' ? service : `${service}:${port}`, via })
   } catch (error) {
     if (!(error instanceof QuestionMistake)) throw error
-    if (isAboutClient(known, question)) throw error
-    return undefined
+    if (isAboutClient(known, question)) {
+      const { apiError } = question
+      throw apiError === undefined
+        ? error
+        : new QuestionMistake(`${error.message}. The API server was asked: ${apiError}`)
+    }
+    return error.message
   }
 }
 
@@ -146,7 +160,7 @@ async function readOthers(question: ToExamine, known: Known, explained: Explanat
     const explanation =
       target === undefined ? undefined : await explainOther({ ...question, states }, known, { from, to: target })
     if (target !== undefined && explanation === undefined) continue
-    found.push({ kind, label, explanation, tries: [], serviceTry: undefined })
+    found.push({ kind, label, explanation, ...NOT_DIALLED })
   }
   return found
 }
@@ -161,118 +175,222 @@ async function explainOther(question: ToExamine, known: Known, asked: Question):
   }
 }
 
-/** Destinations that the node itself may not reach say nothing about other clients. */
-async function dialOthers(
-  others: readonly OtherFrontend[],
-  before: readonly TryFact[],
-  known: Known | undefined,
-): Promise<OtherFrontend[]> {
-  const dialled = new Map(before.map((each) => [each.to, Promise.resolve(each)]))
-  const dial = ({ address, port }: { readonly address: string; readonly port: number }) => {
-    const to = joinHostPort(address, port)
-    let attempt = dialled.get(to)
-    if (attempt === undefined)
-      dialled.set(to, (attempt = tryConnection(address, port, known ? podAt(known, address) : '')))
-    return attempt
-  }
-  return Promise.all(
-    others.map(async (other) => {
-      const { explanation } = other
-      if (explanation === undefined || explanation.question.protocol !== 'TCP' || explanation.outcome !== 'to')
-        return other
-      const eligible = explanation.backends.filter((each) => each.eligible).slice(0, MOST_ENDPOINTS)
-      const tries = await Promise.all(eligible.map(dial))
-      const { destination, port } = explanation.question
-      const isTried = isOwnTcp(explanation) && tries.every(({ result }) => result === 'connected')
-      return { ...other, tries, serviceTry: isTried ? await tryConnection(destination, port, '') : undefined }
-    }),
-  )
+export function familiesOf({ nodes }: Known): Family[] {
+  return ([4, 6] as const).filter((family) => nodes[family] !== undefined)
 }
 
-function isOwnTcp({ question }: Explanation): boolean {
-  return question.from === 'the node itself' && question.protocol === 'TCP'
+/** With the link that leads to pods, and `links`: what pods send, and what is sent to them, comes in by those. */
+export function readMachineOf(known: Known, families: readonly Family[], links: readonly string[]): MachineFacts {
+  const podMtu = families.map((family) => readPodMtu(known, family)).find((each) => each !== undefined)
+  const all = new Set([...links, ...(podMtu === undefined ? [] : [podMtu.link])])
+  return { ...readMachine(families), podMtu, forwardingOff: readForwardingOff(families, [...all]) }
 }
 
 async function readHere(
-  family: Family,
-  explanation: Explanation | undefined,
+  explanation: Explanation,
   {
     known,
     others,
     sends,
   }: { readonly known: Known; readonly others: readonly OtherFrontend[]; readonly sends: boolean },
 ): Promise<Partial<ServiceExamination>> {
-  const machine = { ...readMachine(family), podMtu: readPodMtu(known, family) }
-  if (explanation === undefined) return { machine }
   const dns = await askNameServer(known, explanation)
-  if (explanation.outcome !== 'to') return { machine, dns }
-  const { question, backends } = explanation
-  const eligible = backends.filter((each) => each.eligible).slice(0, MOST_ENDPOINTS)
+  const { question, outcome } = explanation
+  const led = [explanation, ...others.flatMap((other) => other.explanation ?? [])].filter(
+    (each) => each.outcome === 'to',
+  )
+  const families = [...new Set(led.map((each) => ipFamily(each.question.destination)!))]
+  const machine = readMachineOf(known, families, linksOf(led, question.source))
+  if (outcome !== 'to') return { machine, dns }
   const isOwn = question.from === 'the node itself'
-  const ways = findWays(eligible.map(({ address }) => ipBytes(address)))
   const [wayBack] = isOwn || isAnyone(known, question.source) ? [] : findWays([ipBytes(question.source)])
-  const foreign = await readForeignOf(known, [explanation, ...others.flatMap((other) => other.explanation ?? [])])
+  const foreign = await readForeignOf(known, (family) => {
+    const own = led.filter((each) => ipFamily(each.question.destination) === family)
+    return {
+      packets: own.flatMap((each) => packetsOf(known, family, each)),
+      tries: own.flatMap((each) => packetsOfTries(known, family, each)),
+    }
+  })
   // That is the answer: waiting for endpoints that cannot answer would add nothing.
   if (foreign.found.length > 0) return { machine, dns, foreign }
   const filteredBefore = readRpFiltered()
-  const dialled = question.protocol === 'TCP' ? eligible : []
-  const tries = await Promise.all(
-    dialled.map(({ address, port }) => tryConnection(address, port, podAt(known, address))),
-  )
-  const areAllThere = tries.every(({ result }) => result === 'connected')
-  const lost = question.protocol === 'UDP' ? eligible : eligible.filter((_, i) => tries[i]!.result === 'no answer')
-  const ends = sends && isOwn ? await followEach(explanation, lost.slice(0, MOST_FOLLOWED), known) : undefined
+  const dialled = new Map<string, Promise<TryFact>>()
+  const network = isOwn || isAnyone(known, question.source) ? undefined : networkWith(question.source)
+  const departure = network === undefined ? undefined : departFrom(network)
+  const how = { known, dialled, sends, departure, isWalled: foreign.walls.length > 0 }
+  const here = await readEndpoints(explanation, how)
+  const isAnswered = here.tries.every(isConnected)
   return {
+    ...here,
     machine: { ...machine, rpFiltered: readRpFiltered() - filteredBefore },
     dns,
     // What passes shows that it passes.
-    foreign: tries.length > 0 && areAllThere && isOwn ? { ...foreign, doubts: [] } : foreign,
-    ways: ways.map((way, i) => ({ way, to: joinHostPort(eligible[i]!.address, eligible[i]!.port) })),
+    foreign:
+      isOwn && isAnswered && here.tries.length > 0
+        ? { ...foreign, doubts: foreign.doubts.filter(({ isOfThisNode }) => !isOfThisNode) }
+        : foreign,
     wayBack: wayBack && { way: wayBack, to: question.source },
+    staleFlows: await readStaleFlows(ipFamily(question.destination)!, explanation, known),
+    others:
+      isAnswered || foreign.walls.length > 0
+        ? await Promise.all(
+            others.map(async (other) =>
+              other.explanation?.outcome === 'to'
+                ? {
+                    ...other,
+                    ...(await readEndpoints(other.explanation, how)),
+                  }
+                : other,
+            ),
+          )
+        : others,
+  }
+}
+
+/** By which the client's packets and the answers come in. */
+function linksOf(led: readonly Explanation[], client: string): string[] {
+  const endpoints = led.flatMap((each) => eligibleOf(each).map(({ address }) => address))
+  return [
+    ...new Set(
+      findWays([client, ...endpoints].map((address) => ipBytes(address))).flatMap((way) =>
+        way.kind === 'link' ? [way.link] : [],
+      ),
+    ),
+  ]
+}
+
+function eligibleOf({ backends }: Explanation): Explanation['backends'] {
+  return backends.filter((each) => each.eligible).slice(0, MOST_ENDPOINTS)
+}
+
+interface HowToReach {
+  readonly known: Known
+  /** Of a client that is a pod on this machine. */
+  readonly departure: Departure | undefined
+  /** Each endpoint is dialled once. */
+  readonly dialled: Map<string, Promise<TryFact>>
+  readonly sends: boolean
+  /** This node's own attempts may fail where those of others do not. */
+  readonly isWalled: boolean
+}
+
+/** The endpoints that one address leads to, and the address itself, dialled from this node. */
+async function readEndpoints(
+  explanation: Explanation,
+  { known, dialled, sends, departure, isWalled }: HowToReach,
+): Promise<EndpointFacts> {
+  const { question } = explanation
+  const eligible = eligibleOf(explanation)
+  const dial = ({ address, port }: { readonly address: string; readonly port: number }) => {
+    const to = joinHostPort(address, port)
+    if (!dialled.has(to)) dialled.set(to, tryConnection(address, port, podAt(known, address)))
+    return dialled.get(to)!
+  }
+  const tries = question.protocol === 'TCP' ? await Promise.all(eligible.map(dial)) : []
+  const canSend = departure !== undefined || question.from === 'the node itself'
+  const isTried = canSend && question.protocol === 'TCP' && (isWalled || tries.every(isConnected))
+  const serviceTry = isTried
+    ? await tryConnection(question.destination, question.port, '', departure?.('tcp', question.source, 0))
+    : undefined
+  const follow = (to: { readonly address: string; readonly port: number }) =>
+    followTo(to, explanation, { known, departure })
+  const lost = eligible.filter((_, i) => tries[i]?.result === 'no answer' || tries[i]?.result === 'unreachable')
+  const followed = question.protocol === 'UDP' ? eligible : lost
+  const ends =
+    sends && canSend && question.protocol !== 'SCTP'
+      ? await inTurn(followed.slice(0, MOST_FOLLOWED), follow)
+      : undefined
+  const isLost = serviceTry !== undefined && !isConnected(serviceTry)
+  return {
+    ways: waysTo(eligible, tries, known),
     tries,
     ends,
-    serviceTry:
-      isOwnTcp(explanation) && areAllThere ? await tryConnection(question.destination, question.port, '') : undefined,
-    staleFlows: await readStaleFlows(family, explanation, known),
+    serviceTry,
+    serviceEnd: sends && isLost ? await follow({ address: question.destination, port: question.port }) : undefined,
   }
+}
+
+function isConnected({ result }: TryFact): boolean {
+  return result === 'connected'
 }
 
 /** Each takes seconds. */
 const MOST_FOLLOWED = 3
 
-async function followEach(
-  { question }: Explanation,
-  endpoints: Explanation['backends'],
-  { machineAddresses }: Known,
-): Promise<EndFact[]> {
-  const { source, protocol } = question
-  if (protocol !== 'TCP' && protocol !== 'UDP') return []
-  const ends: EndFact[] = []
-  for (const { address, port } of endpoints) {
-    const flow = { source, sourcePort: clientPort(), destination: address, destinationPort: port }
-    const around = { addresses: machineAddresses, ports: [] }
-    const { answer, trace, drops, dropsError } = await followPacket(flow, {
-      family: ipFamily(address)!,
-      protocol,
-      around,
-    })
-    ends.push({ to: joinHostPort(address, port), answer, droppedBy: trace.droppedBy, drops, dropsError })
-  }
-  return ends
+async function inTurn<T, R>(values: readonly T[], work: (value: T) => Promise<R>): Promise<R[]> {
+  const results: R[] = []
+  for (const value of values) results.push(await work(value))
+  return results
 }
 
-/** Of all addresses of the Service that lead anywhere, of both families. */
-async function readForeignOf(known: Known, explanations: readonly Explanation[]): Promise<ForeignFacts> {
+async function followTo(
+  { address, port }: { readonly address: string; readonly port: number },
+  { question, backends }: Explanation,
+  { known: { machineAddresses }, departure }: Pick<HowToReach, 'known' | 'departure'>,
+): Promise<EndFact> {
+  const { source, protocol } = question
+  const flow = { source, sourcePort: clientPort(), destination: address, destinationPort: port }
+  const around = {
+    addresses: [...machineAddresses, ...backends.map((each) => each.address)],
+    ports: backends.map((each) => each.port),
+  }
+  const family = ipFamily(address)!
+  const { answer, trace, drops, dropsError } = await followPacket(flow, {
+    family,
+    protocol: protocol === 'UDP' ? 'UDP' : 'TCP',
+    around,
+    departure,
+  })
+  return { to: joinHostPort(address, port), answer, droppedBy: trace.droppedBy, drops, dropsError }
+}
+
+/** After they were dialled: whoever did not answer for an address (ARP, ND) is known by then. */
+function waysTo(backends: Explanation['backends'], tries: readonly TryFact[], known: Known): WayFact[] {
+  const ways = findWays(backends.map(({ address }) => ipBytes(address)))
+  const isLost = tries.some((each) => !isConnected(each))
+  const silent = isLost ? findSilentNeighbours() : new Set<Bytes>()
+  return backends.map(({ address, port, node }, i) => {
+    const way = ways[i]!
+    const fact = { way, to: joinHostPort(address, port), mismatch: isService(address, known) }
+    if (fact.mismatch !== undefined || tries[i] === undefined || isConnected(tries[i]) || way.kind === 'none')
+      return fact
+    const hop = way.kind === 'link' ? (way.via ?? ipBytes(address)) : undefined
+    const silentHop = hop !== undefined && silent.has(hop) ? formatIp(hop) : undefined
+    return { ...fact, silentHop, mismatch: mismatchOf(way, node, known) }
+  })
+}
+
+/** It answers when it is dialled; what was translated once is not translated again. A proxy that relays dials it. */
+function isService(address: string, { services, mode }: Known): string | undefined {
+  const own = mode.name === 'userspace' ? undefined : services.find(({ clusterIPs }) => clusterIPs.includes(address))
+  return (
+    own && `is the cluster IP of the Service ${own.namespace}/${own.name}: a Service cannot be the endpoint of another`
+  )
+}
+
+/** Where the route and the EndpointSlice do not agree about the node. */
+function mismatchOf(way: Way, node: string, { nodes, machineAddresses }: Known): string | undefined {
+  const isHere = [nodes[4]?.nodeName, nodes[6]?.nodeName].includes(node)
+  if (way.kind === 'local' && node !== '' && !isHere)
+    return `does not answer: its address is one of this machine's own, and its EndpointSlice says that it is on ${node}`
+  if (way.kind !== 'link' || way.via === undefined || !isHere || machineAddresses.includes(formatIp(way.via)))
+    return undefined
+  return `does not answer: it is on this node, and its route leads to another machine, ${formatIp(way.via)} by ${way.link}`
+}
+
+/** Of both IP families. */
+export async function readForeignOf(
+  { machineAddresses }: Known,
+  packetsOfFamily: (family: Family) => Parameters<typeof readForeign>[1],
+): Promise<ForeignFacts> {
   const all: ForeignFacts[] = []
   for (const family of [4, 6] as const) {
-    const own = explanations.filter(
-      ({ outcome, question }) => outcome === 'to' && ipFamily(question.destination) === family,
-    )
-    const packets = own.flatMap((each) => packetsOf(known, family, each))
-    if (packets.length > 0) all.push(await readForeign(family, packets, known.machineAddresses))
+    const packets = packetsOfFamily(family)
+    if (packets.packets.length > 0) all.push(await readForeign(family, packets, machineAddresses))
   }
   return {
     found: all.flatMap(({ found }) => found),
+    walls: all.flatMap(({ walls }) => walls),
     doubts: all.flatMap(({ doubts }) => doubts),
     policyEngines: [...new Set(all.flatMap(({ policyEngines }) => policyEngines))],
   }

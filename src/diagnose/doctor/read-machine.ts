@@ -1,6 +1,6 @@
 // What the doctor reads of this machine: settings, counts, MTUs, what other programs' rules do, and whether endpoints answer.
 
-import { connect } from 'node:net'
+import { Socket } from 'node:net'
 import type { Known } from '../explain/known.ts'
 import { KernelError } from '../../lib/errors.ts'
 import { type Bytes, type Family, formatIp, joinHostPort, ipBytes } from '../../lib/ip.ts'
@@ -11,7 +11,7 @@ import { findWays } from '../../links/find-ways.ts'
 import { listTableNames, type TableName } from '../../nftables/list-tables.ts'
 import { runProgram } from '../../system/run-program.ts'
 import { readNumber, readText } from '../read-text.ts'
-import type { ForeignFacts, MachineFacts, TryFact } from './facts.ts'
+import type { ForeignFacts, ForwardingOff, MachineFacts, TryFact } from './facts.ts'
 import { doubtOf, factOf, findForeign, isForeignName } from './foreign.ts'
 import { parseForeignIptables } from './foreign-iptables.ts'
 import { type ListedTable, parseForeignTables } from './foreign-nft.ts'
@@ -22,16 +22,13 @@ import { localPods } from './packets.ts'
 /** The least that IPv6 asks of a link. Tunnels have a little less than 1500, and that is fine. */
 const LEAST_MTU = 1280
 
-export function readMachine(family: Family): MachineFacts {
-  const forwarding = readNumber(
-    family === 4 ? '/proc/sys/net/ipv4/ip_forward' : '/proc/sys/net/ipv6/conf/all/forwarding',
-  )
+export function readMachine(families: readonly Family[]): MachineFacts {
   const count = readNumber('/proc/sys/net/netfilter/nf_conntrack_count')
   const max = readNumber('/proc/sys/net/netfilter/nf_conntrack_max')
   const links = listLinkSizes().filter(({ name, isUp }) => isUp && name !== 'lo')
   const rpFilterOfAll = readNumber('/proc/sys/net/ipv4/conf/all/rp_filter') ?? 0
   return {
-    forwarding: forwarding === undefined ? undefined : forwarding !== 0,
+    forwardingOff: readForwardingOff(families, []),
     conntrack: count === undefined || max === undefined || max === 0 ? undefined : { count, max },
     smallMtus: links.filter(({ mtu }) => mtu < LEAST_MTU).map(({ name, mtu }) => ({ name, mtu })),
     strictRpFilter: links.map(({ name }) => name).filter((name) => strictness(name, rpFilterOfAll) === 1),
@@ -40,10 +37,31 @@ export function readMachine(family: Family): MachineFacts {
   }
 }
 
-/** `packets` are of one IP family. What cannot be looked at is a doubt, not an all-clear. */
+/** `links`: those by which packets to be forwarded come in. IPv4 asks each of them; IPv6 has one setting for all. */
+export function readForwardingOff(
+  families: readonly Family[],
+  links: readonly string[],
+): MachineFacts['forwardingOff'] {
+  const settings = families.flatMap((family): ForwardingOff[] =>
+    family === 6
+      ? [{ setting: 'net.ipv6.conf.all.forwarding' }]
+      : [
+          { setting: 'net.ipv4.ip_forward' },
+          // A dot in a name is a slash for sysctl.
+          ...links.map((link) => ({ setting: `net.ipv4.conf.${link.replaceAll('.', '/')}.forwarding`, link })),
+        ],
+  )
+  const values = settings.map(({ setting }) => readNumber(`/proc/sys/${setting.replace(/[./]/g, swapped)}`))
+  if (families.length > 0 && values.every((value) => value === undefined)) return undefined
+  return settings.filter((_, i) => values[i] === 0)
+}
+
+const swapped = (mark: string) => (mark === '.' ? '/' : '.')
+
+/** `packets` and `tries` are of one IP family. What cannot be looked at is a doubt, not an all-clear. */
 export async function readForeign(
   family: Family,
-  packets: readonly ForeignPacket[],
+  { packets, tries = [] }: { readonly packets: readonly ForeignPacket[]; readonly tries?: readonly ForeignPacket[] },
   machineAddresses: readonly string[],
 ): Promise<ForeignFacts> {
   const [byNft, byIptables] = await Promise.all([readForeignTables(family), readForeignRules(family)])
@@ -55,14 +73,31 @@ export async function readForeign(
   const own = new Set(machineAddresses)
   const isLocal = (address: Bytes) => own.has(formatIp(address))
   const { found, doubts } = findForeign(tables, packets, isLocal)
+  const ends = [...found, ...doubts]
+  const ofTries = findForeign(tables, tries, isLocal)
+  const walls = [...ofTries.found, ...ofTries.doubts].filter(
+    (wall) =>
+      !ends.some(
+        (end) =>
+          end.packet.isOfThisNode &&
+          end.table === wall.table &&
+          end.handle === wall.handle &&
+          end.rule === wall.rule &&
+          end.chain === wall.chain,
+      ),
+  )
+  const toDoubts = (of: readonly ForeignEnd[]) =>
+    Promise.all(of.slice(0, MOST_FOUND).map(async (end) => doubtOf(end, await ruleText(end))))
   const unread = byNft.unread.filter((name) => !byIptables.listed.has(name))
   return {
     found: await Promise.all(found.slice(0, MOST_FOUND).map(async (end) => factOf(end, await ruleText(end)))),
+    walls: await toDoubts(walls),
     doubts: [
-      ...(await Promise.all(doubts.slice(0, MOST_FOUND).map(async (end) => doubtOf(end, await ruleText(end))))),
+      ...(await toDoubts(doubts)),
       ...unread.map((name) => ({
         what: `table ${name}, of another program, cannot be read here`,
         next: `nft -a list table ${name}`,
+        isOfThisNode: true,
       })),
     ],
     policyEngines: [
@@ -181,11 +216,11 @@ export function readRpFiltered(): number {
 
 const PATIENCE_MS = 1500
 
-/** Opens a connection and closes it at once. */
-export function tryConnection(address: string, port: number, pod: string): Promise<TryFact> {
+/** Opens a connection and closes it at once. `fd`: a socket elsewhere, in the network of a pod. */
+export function tryConnection(address: string, port: number, pod: string, fd?: number): Promise<TryFact> {
   const to = joinHostPort(address, port)
   return new Promise((resolve) => {
-    const socket = connect({ host: address, port })
+    const socket = new Socket(fd === undefined ? {} : { fd }).connect({ host: address, port })
     const finish = (result: TryFact['result'], error = '') => {
       clearTimeout(timer)
       socket.destroy()
@@ -198,11 +233,11 @@ export function tryConnection(address: string, port: number, pod: string): Promi
 }
 
 /** EINVAL: the route is a blackhole; EACCES: it says prohibit. */
-const NO_ROUTE: ReadonlySet<string> = new Set(['ENETUNREACH', 'EHOSTUNREACH', 'EINVAL', 'EACCES'])
+const UNREACHABLE: ReadonlySet<string> = new Set(['ENETUNREACH', 'EHOSTUNREACH', 'EINVAL', 'EACCES'])
 
 function resultOf(code: string | undefined): TryFact['result'] {
   if (code === 'ECONNREFUSED' || code === 'ECONNRESET') return 'refused'
-  return NO_ROUTE.has(code ?? '') ? 'no route' : 'no answer'
+  return UNREACHABLE.has(code ?? '') ? 'unreachable' : 'no answer'
 }
 
 /** The larger of the two counts: 0 off, 1 strict, 2 loose. */

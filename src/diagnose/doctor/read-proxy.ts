@@ -4,6 +4,7 @@ import { modeNamed } from '../../modes/all.ts'
 import { ControlClient, NoProxyError } from '../../serve/control/client.ts'
 import type { StateAnswer } from '../../serve/control/state.ts'
 import { knownFromState } from '../explain/from-state.ts'
+import { formatUnheard } from '../proxy-status.ts'
 import type { Known } from '../explain/known.ts'
 import type { NodeExamination, ProxyFact } from './facts.ts'
 
@@ -17,7 +18,8 @@ export async function readProxy(
   const client = new ControlClient(socket)
   try {
     const state = await client.ask<StateAnswer>('state', { timeoutMs: PATIENCE_MS, query: { only: 'objects' } })
-    const proxy = { kind: 'answers', mode: state.mode.name, node: state.nodeName } as const
+    const unheard = (state.unheard ?? []).map((each) => formatUnheard(each, state.source))
+    const proxy = { kind: 'answers', mode: state.mode.name, node: state.nodeName, unheard } as const
     const drift = state.families.map(({ family, drift: ofFamily }) => ({ family, ...ofFamily }))
     return { proxy, known: knownFromState(state, modeNamed), drift }
   } catch (error) {

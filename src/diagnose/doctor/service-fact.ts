@@ -14,9 +14,15 @@ export function serviceFact(known: Known, objects: ReadObjects | undefined, name
   const selector = raw === undefined ? 'not known' : stringsOf(spec['selector'])
   const own = known.slices.filter((slice) => `${slice.namespace}/${slice.serviceName}` === name)
   const endpoints = own.flatMap((slice) => slice.endpoints)
+  const hasAddress = service.ingress.length > 0 || service.externalIPs.length > 0
+  const loadBalancerClass = spec['loadBalancerClass']
+  // A proxy keeps none: it says one with the same effect.
+  const type = typeof spec['type'] === 'string' ? spec['type'] : service.type
   return {
-    type: service.type,
+    type,
     clusterIP: service.clusterIPs[0] ?? '',
+    awaitsLoadBalancer: type === 'LoadBalancer' && !hasAddress,
+    loadBalancerClass: typeof loadBalancerClass === 'string' ? loadBalancerClass : undefined,
     externalName: typeof spec['externalName'] === 'string' ? spec['externalName'] : '',
     proxyName: service.labels?.['service.kubernetes.io/service-proxy-name'],
     selector,
@@ -35,6 +41,7 @@ export function serviceFact(known: Known, objects: ReadObjects | undefined, name
         own.flatMap(({ ports }) => ports.map((port) => `${port.name || '(unnamed)'} ${port.port}/${port.protocol}`)),
       ),
     ],
+    endpointFamilies: [...new Set(own.flatMap((slice) => (slice.endpoints.length > 0 ? [slice.addressType] : [])))],
   }
 }
 

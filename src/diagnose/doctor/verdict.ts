@@ -5,6 +5,8 @@ export interface Answer {
   /** `not known`: it could not be looked at, so nothing is claimed. */
   readonly result: 'yes' | 'no' | 'not known'
   readonly detail: string
+  /** Of what is not known: a command that shows more. */
+  readonly next?: string
 }
 
 export interface DoctorFinding {
@@ -12,12 +14,21 @@ export interface DoctorFinding {
   readonly what: string
   /** The command to type next. */
   readonly next: string
+  /** Where a packet was sent of which this machine does not know the end. */
+  readonly lost?: LostPacket
+}
+
+export interface LostPacket {
+  /** `10.244.1.3:3000/TCP` */
+  readonly endpoint: string
+  /** Of the endpoint. */
+  readonly node: string
 }
 
 /** Undefined: the question does not arise. */
 export type Verdict =
   | { readonly ok: true; readonly detail: string }
-  | { readonly unknown: string }
+  | { readonly unknown: string; readonly next?: string | undefined }
   | DoctorFinding
   | undefined
 
@@ -41,12 +52,14 @@ export function askAll<F>(questions: readonly DoctorQuestion<F>[], facts: F): Do
       answers.push({ question: text, result: 'no', detail: verdict.what })
       return { answers, finding: verdict }
     }
-    if ('unknown' in verdict) answers.push({ question: text, result: 'not known', detail: verdict.unknown })
-    else answers.push({ question: text, result: 'yes', detail: verdict.detail })
+    if ('unknown' in verdict) {
+      const { unknown: detail, next } = verdict
+      answers.push({ question: text, result: 'not known', detail, ...(next === undefined ? {} : { next }) })
+    } else answers.push({ question: text, result: 'yes', detail: verdict.detail })
   }
   return { answers, finding: null }
 }
 
 export const fine = (detail = ''): Verdict => ({ ok: true, detail })
-export const unknown = (why: string): Verdict => ({ unknown: why })
+export const unknown = (why: string, next?: string): Verdict => ({ unknown: why, next })
 export const finding = (code: string, what: string, next: string): DoctorFinding => ({ code, what, next })

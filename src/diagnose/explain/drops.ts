@@ -1,11 +1,11 @@
 // What the kernel says about packets that it dropped, for people.
 
-import { readdirSync, readFileSync, statSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { type Drop, DropWatch } from '../../bpf/drop-watch.ts'
 import { messageOf } from '../../lib/errors.ts'
 import { joinHostPort } from '../../lib/ip.ts'
-import { readText } from '../read-text.ts'
 import type { ExplainedDrop } from './explanation.ts'
+import { placeOf } from './networks.ts'
 
 /** Why nothing is known of dropped packets. */
 export interface Unwatched {
@@ -68,6 +68,8 @@ const WORDS: Readonly<Record<string, string>> = {
   IP_RPFILTER: 'rp_filter: its source has another way',
   IP_INNOROUTES: 'there is no route for it here',
   IP_OUTNOROUTES: 'there is no route to its destination',
+  IP_INADDRERRORS: 'that machine forwards no packets (ip_forward), or its route says unreachable',
+  IP_LOCAL_SOURCE: "its source is one of that machine's own addresses",
   IP_IN_INVALID_SOURCE: 'its source address is not possible here',
   IP_LOCALNET: 'a loopback address came from outside',
   IPV6DISABLED: 'IPv6 is switched off',
@@ -86,27 +88,6 @@ const WORDS: Readonly<Record<string, string>> = {
   NOMEM: 'there was no memory',
 }
 
-interface Place {
-  readonly where: string
-  readonly enter: string | null
-  /** The file of the network namespace; undefined: this one, or it has none that is known. */
-  readonly path: string | undefined
-}
-
-function placeOf(namespace: number): Place {
-  if (namespace === 0) return { where: 'on this machine', enter: null, path: undefined }
-  if (namespace === ownNamespace()) return { where: 'on this node', enter: null, path: undefined }
-  const name = nameOf(namespace)
-  if (name !== undefined)
-    return { where: `in the network namespace ${name}`, enter: `ip netns exec ${name}`, path: `${NAMES}/${name}` }
-  const process = processIn(namespace)
-  if (process === undefined)
-    return { where: 'in another network namespace of this machine', enter: null, path: undefined }
-  const { pid, name: program } = process
-  const where = `in the network namespace of process ${pid} (${program})`
-  return { where, enter: `nsenter -t ${pid} -n`, path: `/proc/${pid}/ns/net` }
-}
-
 /** Where a rule of another network namespace dropped a packet, and which packet. */
 export interface ElsewhereDropped {
   readonly path: string
@@ -121,34 +102,6 @@ export function droppedElsewhere(drops: readonly Drop[]): ElsewhereDropped | und
     if (reason !== 'NETFILTER_DROP') continue
     const { path, where } = placeOf(namespace)
     if (path !== undefined) return { path, where, destination, destinationPort }
-  }
-  return undefined
-}
-
-function ownNamespace(): number {
-  return statSync('/proc/self/ns/net').ino
-}
-
-/** As `ip netns` knows it. */
-function nameOf(namespace: number): string | undefined {
-  try {
-    return readdirSync(NAMES).find((name) => statSync(`${NAMES}/${name}`).ino === namespace)
-  } catch {
-    return undefined
-  }
-}
-
-const NAMES = '/run/netns'
-
-function processIn(namespace: number): { readonly pid: number; readonly name: string } | undefined {
-  for (const entry of readdirSync('/proc')) {
-    if (!/^\d+$/.test(entry)) continue
-    try {
-      if (statSync(`/proc/${entry}/ns/net`).ino === namespace)
-        return { pid: Number(entry), name: readText(`/proc/${entry}/comm`).trim() }
-    } catch {
-      // It has ended, or may not be looked at.
-    }
   }
   return undefined
 }

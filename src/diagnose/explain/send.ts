@@ -15,6 +15,7 @@ import { dropsBetween, droppedElsewhere, type ElsewhereDropped, explainDrops, wa
 import type { KernelState, Prepared } from './explain.ts'
 import type { ExplainedSending } from './explanation.ts'
 import type { Known } from './known.ts'
+import { departFrom, networkWith } from './networks.ts'
 import { dropIn, followTrace, type Traced, type TracedFlow } from './trace.ts'
 
 const PATIENCE_MS = 2000
@@ -38,12 +39,15 @@ export interface HowToSend {
 /** Throws when it cannot be sent from here. */
 export async function sendPacket(
   { asked, decision, known }: Prepared,
-  { departure, sender, state }: HowToSend = {},
+  { departure: given, sender, state }: HowToSend = {},
 ): Promise<ExplainedSending> {
   const { connection, family } = asked
-  if (connection.inputInterface !== undefined && departure === undefined && sender === undefined) {
+  const isOwn = connection.inputInterface === undefined
+  const network = isOwn || given !== undefined || sender !== undefined ? undefined : networkWith(connection.source)
+  const departure = network === undefined ? given : departFrom(network)
+  if (!isOwn && departure === undefined && sender === undefined) {
     throw new Error(
-      `Cannot send from ${asked.fromLabel}: --send sends from this node, or with --sandbox from one of its pods; omit FROM, or use node`,
+      `Cannot send from ${asked.fromLabel}: --send sends from this node, and from pods whose network namespaces it may enter; omit FROM, or use node`,
     )
   }
   const { protocol } = connection
@@ -59,12 +63,8 @@ export async function sendPacket(
     family,
     protocol,
     around: aroundOf(decision, known),
-    send: () =>
-      sender !== undefined
-        ? sender(flow, protocol, PATIENCE_MS)
-        : protocol === 'TCP'
-          ? openTcp(flow, departure)
-          : sendUdp(flow, family, departure),
+    departure,
+    ...(sender === undefined ? {} : { send: () => sender(flow, protocol, PATIENCE_MS) }),
   })
   return {
     from: joinHostPort(flow.source, flow.sourcePort),
@@ -84,6 +84,8 @@ export interface HowToFollow {
   readonly protocol: 'TCP' | 'UDP'
   /** Addresses and ports that its packets may have on the way. */
   readonly around: { readonly addresses: readonly string[]; readonly ports: readonly number[] }
+  readonly departure?: Departure | undefined
+  /** Sends it in place of this process. */
   readonly send?: () => Promise<string>
 }
 
@@ -98,7 +100,8 @@ export async function followPacket(
     family,
     protocol,
     around,
-    send = () => (protocol === 'TCP' ? openTcp(flow, undefined) : sendUdp(flow, family, undefined)),
+    departure,
+    send = () => (protocol === 'TCP' ? openTcp(flow, departure) : sendUdp(flow, family, departure)),
   }: HowToFollow,
 ): Promise<FollowedPacket> {
   const table = `kube-proxy-explain-${process.pid}`

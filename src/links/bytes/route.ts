@@ -94,19 +94,22 @@ export interface FoundRoute {
   readonly type: number
   /** The index of the link. */
   readonly link: number | undefined
+  /** The router; undefined: the destination is on the link. */
+  readonly via: Bytes | undefined
   /** Where the route, or what the kernel has found out about the way, allows less than the link. */
   readonly mtu: number | undefined
 }
 
 const foundAttributes = nest({
   link: opt(uapi.RTA_OIF, ne32),
+  via: opt(uapi.RTA_GATEWAY, bytes),
   metrics: opt(uapi.RTA_METRICS, nest({ mtu: opt(uapi.RTAX_MTU, ne32) })),
 })
 
 export function decodeFoundRoute({ type, view, start, end }: Message): FoundRoute | undefined {
   if (type !== uapi.RTM_NEWROUTE || end - start < RTMSG_LENGTH) return undefined
-  const { link, metrics } = foundAttributes.read(view, start + RTMSG_LENGTH, end) ?? {}
-  return { type: view.getUint8(start + 7), link, mtu: metrics?.mtu || undefined }
+  const { link, via, metrics } = foundAttributes.read(view, start + RTMSG_LENGTH, end) ?? {}
+  return { type: view.getUint8(start + 7), link, via, mtu: metrics?.mtu || undefined }
 }
 
 function writeHeader(writer: Writer, fields: readonly number[]): void {

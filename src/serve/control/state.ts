@@ -28,10 +28,19 @@ export interface StateAnswer {
   readonly machineAddresses: readonly string[]
   readonly serviceCidrs: readonly string[]
   readonly families: readonly FamilyState[]
+  /** Kinds of objects that the source does not tell about at present: what is known of them may be old. */
+  readonly unheard?: readonly Unheard[] | undefined
   /** Backends that get no new connections until they answer again. */
   readonly ejected?: readonly EjectedBackend[] | undefined
   /** The cgroup whose processes choose an endpoint when they connect; absent: none do. */
   readonly socketBalancing?: string | undefined
+}
+
+export interface Unheard {
+  /** `services`, `endpoints`, `node`, `service CIDRs` */
+  readonly what: string
+  readonly sinceMs: number
+  readonly error: string
 }
 
 export interface EjectedBackend {

@@ -1,38 +1,16 @@
 // Sockets opened in another namespace, to be given to Node by their file descriptors.
 
 import { Socket } from 'node:net'
-import { KernelError } from '../../../../src/lib/errors.ts'
+import { openBound, openSocket, type Transport } from '../../../../src/system/bound-socket.ts'
 import { AF_INET, AF_INET6, decodeAddress, encodeAddress } from '../../../../src/system/socket-address.ts'
-import { lastErrno, mustCall, tryCall } from '../../../../src/system/libc.ts'
+import { mustCall, tryCall } from '../../../../src/system/libc.ts'
 import type { NetworkNamespace } from './network-namespace.ts'
-
-const SOCK_STREAM = 1
-const SOCK_DGRAM = 2
-const SOCK_NONBLOCK_CLOEXEC = 0o4000 | 0o2000000
-const SOL_SOCKET = 1
-const SO_REUSEADDR = 2
-const IPPROTO_IPV6 = 41
-const IPV6_V6ONLY = 26
 
 const CONNECT_TIMEOUT_MS = 500
 
-export type Transport = 'tcp' | 'udp'
-
 /** A socket of the namespace, bound to the port on all addresses of both families, or on one address. */
 export function openBoundSocket(netns: NetworkNamespace, transport: Transport, port: number, address?: string): number {
-  const only = address === undefined ? undefined : familyOf(address)
-  const { fd, family } = netns.enter(() => openSocket(transport, only))
-  const where = `${transport} port ${port} in ${netns.name}`
-  try {
-    setFlag(fd, SOL_SOCKET, SO_REUSEADDR, 1)
-    if (family === AF_INET6) setFlag(fd, IPPROTO_IPV6, IPV6_V6ONLY, address === undefined ? 0 : 1)
-    const sockaddr = encodeAddress(address ?? (family === AF_INET ? '0.0.0.0' : '::'), port)
-    mustCall(`listen on ${where}`, 'bind', fd, sockaddr, sockaddr.length)
-    return fd
-  } catch (error) {
-    tryCall('close', fd)
-    throw error
-  }
+  return netns.enter(() => openBound(transport, port, address))
 }
 
 /** A socket on 127.0.0.1 of the namespace that we are in, and the free port that it was given. */
@@ -78,22 +56,4 @@ export function canConnect(netns: NetworkNamespace, host: string, port: number):
     socket.on('error', () => finish(false))
     socket.connect({ host, port }, () => finish(true))
   })
-}
-
-/** Of both families where the kernel has IPv6, unless the family is given. */
-function openSocket(transport: Transport, only?: number): { fd: number; family: number } {
-  const type = (transport === 'tcp' ? SOCK_STREAM : SOCK_DGRAM) | SOCK_NONBLOCK_CLOEXEC
-  for (const family of only === undefined ? [AF_INET6, AF_INET] : [only]) {
-    const fd = tryCall('socket', family, type, 0)
-    if (fd !== -1) return { fd, family }
-  }
-  throw new KernelError(`open a ${transport} socket`, lastErrno())
-}
-
-function setFlag(fd: number, level: number, name: number, value: 0 | 1): void {
-  mustCall('set up a socket', 'setsockopt', fd, level, name, Int32Array.of(value), 4)
-}
-
-function familyOf(address: string): number {
-  return address.includes(':') ? AF_INET6 : AF_INET
 }

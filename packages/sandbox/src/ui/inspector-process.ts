@@ -1,11 +1,8 @@
 // A process in the network of one node of a sandbox: it looks there for the server of the page, and ends with it.
 
-import { closeSync, openSync } from 'node:fs'
 import { QuestionMistake } from '../../../../src/diagnose/explain/question.ts'
 import { messageOf } from '../../../../src/lib/errors.ts'
-import { NetworkNamespace } from '../netns/network-namespace.ts'
-import { openBoundSocket } from '../netns/sockets.ts'
-import { inspectNode, type DepartFrom, type InspectorQuestion } from '../../../../src/ui/node-inspector.ts'
+import { inspectNode, type InspectorQuestion } from '../../../../src/ui/node-inspector.ts'
 
 export interface InspectorRequest {
   readonly id: number
@@ -18,18 +15,9 @@ export type InspectorReply =
 
 process.on('message', ({ id, question }: InspectorRequest) => {
   const reply = (sent: InspectorReply) => process.send?.(sent)
-  inspectNode(question, departFrom).then(
+  inspectNode(question).then(
     (answer) => reply({ id, answer }),
     (error: unknown) => reply({ id, error: messageOf(error), isMistake: error instanceof QuestionMistake }),
   )
 })
 process.on('disconnect', () => process.exit(0))
-
-const departFrom: DepartFrom = (path) => (transport, address, port) => {
-  const netns = new NetworkNamespace(path, openSync(path, 'r'))
-  try {
-    return openBoundSocket(netns, transport, port, address)
-  } finally {
-    closeSync(netns.fd)
-  }
-}

@@ -9,6 +9,8 @@ export const RTM_DELADDR = 21
 export const RTM_GETADDR = 22
 export const RTM_NEWROUTE = 24
 export const RTM_GETROUTE = 26
+export const RTM_NEWNEIGH = 28
+export const RTM_GETNEIGH = 30
 
 export const RTNLGRP_IPV4_IFADDR = 5
 export const RTNLGRP_IPV6_IFADDR = 9
@@ -31,6 +33,10 @@ export const IFA_ADDRESS = 1
 export const IFA_LOCAL = 2
 export const IFA_FLAGS = 8
 export const IFA_F_NODAD = 0x02
+
+export const NDA_DST = 1
+export const NUD_INCOMPLETE = 0x01
+export const NUD_FAILED = 0x20
 
 export const RTA_DST = 1
 export const RTA_OIF = 4

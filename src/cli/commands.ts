@@ -118,12 +118,17 @@ const doctor = command({
     from: text('FROM', 'The client that gets no answer: an address, a pod, node, or outside.', 'node'),
     via: oneOf(FRONTEND_KINDS, 'Only this kind of address of the Service. Default: all.'),
     send: toggle('Also follow packets to endpoints that do not answer through the kernel, to where they end.'),
+    node: text('NAME', 'With --manifests: which node this machine is.'),
     output: textOrJson('Text, or one JSON object.'),
   },
   proxyFlags: {
     kubeconfig: {
       value: 'FILE',
       help: 'An API server, and a user who may list pods: selectors and readiness are examined, too.',
+    },
+    manifests: {
+      value: 'PATH',
+      help: 'Another kube-proxy runs here: take Services, EndpointSlices and Nodes from a manifest, a folder, or - for standard input. Flags of the proxy say how it is set.',
     },
     'control-socket': controlSocket,
   },
@@ -287,6 +292,17 @@ export const probe = command({
   arguments: ['serve|dial', '[POD]', '[PORT...]'],
   options: {},
   run: async ({ words }) => (await import('./probe.ts')).runProbeCommand(words),
+})
+
+/** For the plugin of kubectl; not in the help. */
+export const arrivals = command({
+  name: 'arrivals',
+  summary: 'what becomes of packets that another node sends to an endpoint here',
+  about:
+    'Traces packets to an endpoint of this node until one is dropped. One line of JSON when it is ready, one for the result.',
+  arguments: ['ADDRESS:PORT[/PROTOCOL]', '[SECONDS]'],
+  options: {},
+  run: async ({ words }) => (await import('./arrivals.ts')).runArrivalsCommand(words),
 })
 
 /** These ask the proxy of this node or, on a machine that runs a sandbox and no proxy, one of a node of the sandbox. */

@@ -19,6 +19,7 @@ export interface DoctorOptions {
   readonly from: string
   readonly via: Question['via']
   readonly send: boolean
+  readonly node: string | undefined
   readonly output: 'text' | 'json'
 }
 
@@ -28,23 +29,37 @@ const exitStatus = { clean: 0, found: 2, open: 3 } as const
 /** `service` is NAMESPACE/SERVICE[:PORT]; undefined: the whole node is examined. */
 export async function runDoctorCommand(
   service: string | undefined,
-  { from, via, send, output }: DoctorOptions,
+  { from, via, send, node, output }: DoctorOptions,
   given: ReadonlyMap<string, unknown>,
 ): Promise<number> {
   const target = service === undefined ? undefined : serviceOf(service)
-  const { proxy, known, drift } = await readProxy(textOf(given, 'control-socket'))
-  const { objects, error: apiError } = await readApi(fileOf(textOf(given, 'kubeconfig')), textOf(given, 'master'))
+  const text = (name: string) => textOf(given, name)
+  const { proxy, known, drift } =
+    text('manifests') === '' ? await readProxy(text('control-socket')) : await readOther(node, given)
+  const { objects, error: apiError } = await readApi(fileOf(text('kubeconfig')), text('master'))
   const paint = paintFor(process.stdout, process.env)
-  const installation = findInstallation(proxy.kind === 'answers' ? proxy.node : undefined)
-  const common = { proxy, installation, known, objects, apiError, socket: textOf(given, 'control-socket') }
+  const installation = findInstallation('node' in proxy ? proxy.node : undefined)
+  const common = { proxy, installation, known, objects, apiError, socket: text('control-socket') }
   if (target === undefined) {
-    const node = await examineNode({ ...common, drift })
-    process.stdout.write(output === 'json' ? formatJson({ version: 1, ...node }) : formatNodeDiagnosis(node, paint))
-    return statusOf(node.finding !== null || node.services.length > 0, node)
+    const whole = await examineNode({ ...common, drift })
+    process.stdout.write(output === 'json' ? formatJson({ version: 1, ...whole }) : formatNodeDiagnosis(whole, paint))
+    return statusOf(whole.finding !== null || whole.services.length > 0, whole)
   }
   const diagnosis = examine(await readFacts({ ...common, ...target, from, via, sends: send }))
   process.stdout.write(output === 'json' ? formatJson({ version: 1, ...diagnosis }) : formatDiagnosis(diagnosis, paint))
   return statusOf(diagnosis.finding !== null, diagnosis)
+}
+
+/** Another kube-proxy on this machine: what it should do follows from the objects and the flags. */
+async function readOther(
+  node: string | undefined,
+  given: ReadonlyMap<string, unknown>,
+): Promise<Awaited<ReturnType<typeof readProxy>>> {
+  const { readKnown } = await import('./explain-known.ts')
+  const source = { node, dump: undefined, 'node-addresses': undefined, kernel: true }
+  const { known } = await readKnown(source, given)
+  const nodeName = (known.nodes[4] ?? known.nodes[6])?.nodeName ?? 'this node'
+  return { proxy: { kind: 'other', mode: known.mode.name, node: nodeName }, known, drift: [] }
 }
 
 /** A file that is not there is a mistake of the user; an API server that does not answer is not. */

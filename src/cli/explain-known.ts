@@ -45,7 +45,8 @@ export async function readKnown(options: ExplainSource, given: Given): Promise<R
   const nodeName = options.node ?? textOf(given, 'hostname-override')
   if (textOf(given, 'manifests') !== '' || textOf(given, 'kubeconfig') !== '' || textOf(given, 'master') !== '') {
     const explained = await loadQuietly(withNode(given, nodeName))
-    const known = await readFromObjects(explained, nodeName, saysHow(given))
+    const how = { nodeName, isHere: options.kernel, areFlagsGiven: saysHow(given) }
+    const known = await readFromObjects(explained, how)
     return { known, kernel: dump?.state ?? (options.kernel ? 'this machine' : undefined), socket: '' }
   }
   if (dump !== undefined && textOf(given, 'control-socket') === '') {
@@ -56,8 +57,15 @@ export async function readKnown(options: ExplainSource, given: Given): Promise<R
   return { known: await readKnownFromProxy(socket), kernel: dump?.state ?? 'this machine', socket }
 }
 
-async function readFromObjects(options: RunOptions, nodeName: string, areFlagsGiven: boolean): Promise<Known> {
-  const isThisMachine = nodeName === '' || nodeName.toLowerCase() === hostname().toLowerCase()
+interface HowToRead {
+  readonly nodeName: string
+  /** The node is this machine, whatever the two are called. */
+  readonly isHere: boolean
+  readonly areFlagsGiven: boolean
+}
+
+async function readFromObjects(options: RunOptions, { nodeName, isHere, areFlagsGiven }: HowToRead): Promise<Known> {
+  const isThisMachine = isHere || nodeName === '' || nodeName.toLowerCase() === hostname().toLowerCase()
   const machineAddresses = isThisMachine ? readMachineAddresses() : undefined
   const [objects, { config, label }] = await Promise.all([
     readObjects(options, { pods: 'with pods', warn: () => {} }),

@@ -13,7 +13,7 @@ import {
 } from '../lib/command.ts'
 import { messageOf } from '../lib/errors.ts'
 import { modes } from '../modes/all.ts'
-import { askingCommands, commands, probe, sandbox } from './commands.ts'
+import { arrivals, askingCommands, commands, probe, sandbox } from './commands.ts'
 import { allFlags } from './flags.ts'
 import { loadOptional } from './load-optional.ts'
 import { kindOfFlag, parseFlags } from './parse-flags.ts'
@@ -77,7 +77,7 @@ async function run(spec: Command, own: readonly string[], argv: readonly string[
 }
 
 function commandNamed(word: string): Command {
-  const found = [...commands, probe].find(({ name }) => name === word)
+  const found = [...commands, probe, arrivals].find(({ name }) => name === word)
   if (found !== undefined) return found
   throw new UsageError(
     unknownCommand(

@@ -1,10 +1,12 @@
 // The commands of the plugin. Those of the proxy run in its pod: their output and exit status are passed on.
 
+import { paintFor } from '../diagnose/paint.ts'
 import { UsageError } from '../lib/command.ts'
 import { flagsOfConfig, readManifests } from './as-manifests.ts'
 import { placeOfClient, podNamed, withAddress } from './choose-node.ts'
-import { Cluster } from './cluster.ts'
+import { Cluster, type RunningPod } from './cluster.ts'
 import { inDebugPod } from './debug-pod.ts'
+import { runAndFollow } from './follow.ts'
 import { inParallel } from './in-parallel.ts'
 import type { ParsedArguments, PluginOptions } from './parse-arguments.ts'
 import type { ProxyPod } from './proxies.ts'
@@ -94,24 +96,35 @@ async function clientOf(
 async function explain(cluster: Cluster, options: PluginOptions, given: readonly string[]): Promise<number> {
   const { node, words } = await clientOf(cluster, 'explain', given)
   const proxy = await chooseProxy(cluster, options.node ?? node, 'any')
-  if (proxy.kind === 'kube-proxy-ts') return passThrough(cluster, proxy, ['explain', ...words])
-  const { image, timeoutMs, namespace } = options
+  if (proxy.kind === 'kube-proxy-ts') {
+    if (!isFollowed(words)) return passThrough(cluster, proxy, ['explain', ...words])
+    const { status: only, stdout, stderr } = await runThere(cluster, proxy, { command: 'explain', words, options })
+    process.stdout.write(stdout)
+    process.stderr.write(stderr)
+    return only
+  }
+  return inOther(cluster, proxy, options, (pod, { stdin, flags }) =>
+    cluster.exec(pod, ['kube-proxy', 'explain', ...flags, '--kernel', ...words], { ...outputs, stdin }),
+  )
+}
+
+/** On a node with another kube-proxy: in a pod that reads its kernel, and gets the objects on its standard input. */
+async function inOther<T>(
+  cluster: Cluster,
+  proxy: ProxyPod,
+  { image, timeoutMs, namespace }: PluginOptions,
+  work: (pod: RunningPod, how: { readonly stdin: string; readonly flags: readonly string[] }) => Promise<T>,
+): Promise<T> {
   if (image === undefined) {
     throw new UsageError(
       `node ${proxy.node} runs another kube-proxy (${proxy.image}): give an image of kube-proxy-ts, and a pod for a moment reads the kernel there: --image=REGISTRY/kube-proxy-ts:TAG`,
     )
   }
-  const [manifests, flags] = await Promise.all([readManifests(cluster), flagsOf(cluster, proxy)])
+  const [stdin, flags] = await Promise.all([readManifests(cluster), flagsOf(cluster, proxy)])
   say(`reading the kernel of ${proxy.node} in a pod of ${image}`)
+  const from = ['--manifests=-', `--node=${proxy.node}`, ...flags]
   return inDebugPod(cluster, { node: proxy.node, image, namespace, timeoutMs }, (pod) =>
-    cluster.exec(
-      pod,
-      ['kube-proxy', 'explain', '--manifests=-', `--node=${proxy.node}`, '--kernel', ...flags, ...words],
-      {
-        ...outputs,
-        stdin: manifests,
-      },
-    ),
+    work(pod, { stdin, flags: from }),
   )
 }
 
@@ -132,18 +145,47 @@ async function flagsOf(cluster: Cluster, { namespace }: ProxyPod): Promise<strin
 async function doctor(cluster: Cluster, options: PluginOptions, given: readonly string[]): Promise<number> {
   const { node, words } = await clientOf(cluster, 'doctor', given)
   const chosen = options.node ?? node
-  if (chosen !== undefined) return passThrough(cluster, await chooseProxy(cluster, chosen), ['doctor', ...words])
-  const proxies = await ours(cluster)
-  const answers = await inParallel(proxies, async (pod) => ({
-    pod,
-    ...(await cluster
-      .run(pod, ['kube-proxy', 'doctor', ...words], { timeoutMs: options.timeoutMs })
-      .catch((error: unknown) => ({ status: 1, stdout: '', stderr: String(error) }))),
+  const { image, timeoutMs } = options
+  const proxies =
+    chosen !== undefined ? [await chooseProxy(cluster, chosen, 'any')] : await ours(cluster, image !== undefined)
+  const ask = (proxy: ProxyPod) =>
+    proxy.kind === 'kube-proxy-ts'
+      ? runThere(cluster, proxy, { command: 'doctor', words, options })
+      : inOther(cluster, proxy, options, (pod, { stdin, flags }) =>
+          cluster.run(pod, ['kube-proxy', 'doctor', ...flags, ...words], { stdin, timeoutMs }),
+        )
+  if (chosen !== undefined) {
+    const { status: only, stdout, stderr } = await ask(proxies[0]!)
+    process.stdout.write(stdout)
+    process.stderr.write(stderr)
+    return only
+  }
+  const answers = await inParallel(proxies, async (proxy) => ({
+    proxy,
+    ...(await ask(proxy).catch((error: unknown) => ({ status: 1, stdout: '', stderr: String(error) }))),
   }))
-  for (const { pod, stdout, stderr } of answers) process.stdout.write(`--- ${pod.node}\n${stdout}${stderr}\n`)
+  for (const { proxy, stdout, stderr } of answers) process.stdout.write(`--- ${proxy.node}\n${stdout}${stderr}\n`)
   // What was found outranks what could not be asked, and that what is open.
   const statuses = answers.map(({ status: each }) => each)
   return [2, 1, 3].find((each) => statuses.includes(each)) ?? 0
+}
+
+/** Packets are followed to the end on the endpoint's node, too, where people read the answer. */
+function isFollowed(words: readonly string[]): boolean {
+  return words.includes('--send') && !words.some((each) => /^(-o|--output)/.test(each))
+}
+
+function runThere(
+  cluster: Cluster,
+  from: ProxyPod,
+  {
+    command,
+    words,
+    options: { timeoutMs },
+  }: { readonly command: 'doctor' | 'explain'; readonly words: readonly string[]; readonly options: PluginOptions },
+): ReturnType<Cluster['run']> {
+  if (!isFollowed(words)) return cluster.run(from, ['kube-proxy', command, ...words], { timeoutMs })
+  return runAndFollow(cluster, { command, words, from, timeoutMs, paint: paintFor(process.stdout, process.env) })
 }
 
 /** Of all nodes at once, unless one is chosen. */
@@ -153,11 +195,11 @@ async function flows(cluster: Cluster, { node }: PluginOptions, words: readonly 
   return Math.max(...statuses)
 }
 
-async function ours(cluster: Cluster): Promise<ProxyPod[]> {
-  const proxies = [...(await cluster.proxies()).values()].filter(({ kind }) => kind === 'kube-proxy-ts')
+async function ours(cluster: Cluster, andOthers = false): Promise<ProxyPod[]> {
+  const proxies = [...(await cluster.proxies()).values()].filter(({ kind }) => andOthers || kind === 'kube-proxy-ts')
   if (proxies.length === 0)
     throw new UsageError(
-      'no node runs kube-proxy-ts: only status, sysdump and explain --image=IMAGE work here. Other namespace: --namespace',
+      'no node runs kube-proxy-ts: only status, sysdump, and explain and doctor with --image=IMAGE work here. Other namespace: --namespace',
     )
   return proxies.sort((a, b) => (a.node < b.node ? -1 : 1))
 }
@@ -182,7 +224,7 @@ async function chooseProxy(
   throw new UsageError(
     other === undefined
       ? `no pod of a kube-proxy runs on node ${node}; nodes with one: ${[...proxies.keys()].sort().slice(0, 10).join(', ') || 'none'}`
-      : `node ${node} runs another kube-proxy (${other.image}), which cannot be asked; explain --image=IMAGE works there`,
+      : `node ${node} runs another kube-proxy (${other.image}), which cannot be asked; explain and doctor with --image=IMAGE work there`,
   )
 }
 

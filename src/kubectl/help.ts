@@ -17,8 +17,8 @@ Options:
       --context NAME         Default: the current one.
   -n, --namespace NAME       Where the pods of the proxies are. (default kube-system)
       --node NODE            The node whose proxy is asked.
-      --image IMAGE          An image of kube-proxy-ts, for explain on a node that runs another kube-proxy: a pod for a moment
-                             reads the kernel there, and is deleted. For test: the image of the probes.
+      --image IMAGE          An image of kube-proxy-ts, for explain and doctor on nodes that run another kube-proxy: a pod for
+                             a moment reads the kernel there, and is deleted. For test: the image of the probes.
   -f, --file FILE            Where sysdump writes. Default: kubeproxy-sysdump-TIME.tar.gz.
       --timeout SECONDS      How long a node may take to answer. (default 30)
   -h, --help                 Print this text.

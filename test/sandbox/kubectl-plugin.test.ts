@@ -2,7 +2,7 @@
 // DaemonSet: they are in the network of their nodes, where the sandbox's own proxies run.
 
 import { spawn, spawnSync } from 'node:child_process'
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -17,6 +17,8 @@ enterMachine()
 const root = makeRoot()
 const folder = mkdtempSync(join(tmpdir(), 'kubectl-plugin-'))
 const plugin = join(folder, 'kubectl-kubeproxy')
+/** Before those of the checkout: what runs in a pod is looked for here first. */
+const path = mkdtempSync(join(tmpdir(), 'kubectl-plugin-path-'))
 const pods = '/api/v1/namespaces/kube-system/pods'
 /** Written into the environment of the proxies: it must not get into a sysdump. */
 const SECRET = 'hunter2-of-the-test'
@@ -27,7 +29,7 @@ beforeAll(async () => {
   const built = spawnSync(join(checkout, 'scripts/kubectl-plugin'), ['--out', folder], { encoding: 'utf8' })
   expect(built.status, built.stderr).toBe(0)
   // What runs in a pod is found as in the image: by its name.
-  process.env['PATH'] = `${join(checkout, 'bin')}:${process.env['PATH']}`
+  process.env['PATH'] = `${path}:${join(checkout, 'bin')}:${process.env['PATH']}`
   sandbox = await SandboxProcess.start(root)
   for (const node of ['node-1', 'node-2']) await sandbox.api.create(pods, aProxyPod('kube-proxy-ts', node))
   await eventually('the pods of the proxies run', () => {
@@ -41,7 +43,7 @@ afterAll(async () => {
   await sandbox[Symbol.asyncDispose]()
   expect(leftovers(root)).toEqual([])
   removeRoot(root)
-  rmSync(folder, { recursive: true })
+  for (const each of [folder, path]) rmSync(each, { recursive: true })
 })
 
 function aProxyPod(label: 'kube-proxy-ts' | 'kube-proxy', node: string): object {
@@ -138,7 +140,29 @@ test('test tries the Services with the kubeconfig of the plugin, and has help of
     )
 })
 
-test('a node with another kube-proxy: explain reads its kernel in a pod, which is gone afterwards', async () => {
+test('a packet that is lost on another machine is followed there', async () => {
+  // The nodes of a sandbox share a kernel: without these rights, one sees no more of the other than in a cluster.
+  const without = '--bounding-set=-bpf,-perfmon,-sys_admin'
+  const sees = `case "$1" in doctor|explain) exec setpriv ${without} ${join(checkout, 'bin/kube-proxy')} "$@";; esac`
+  const script = `#!/bin/sh\n${sees}\nexec ${join(checkout, 'bin/kube-proxy')} "$@"\n`
+  writeFileSync(join(path, 'kube-proxy'), script, { mode: 0o755 })
+  const wall = (...rest: string[]) => sandbox.run('exec', 'node-2', '--', 'nft', ...rest)
+  wall('add table inet wall; add chain inet wall c { type filter hook forward priority 0; }')
+  wall('add rule inet wall c tcp dport 3000 drop')
+  try {
+    const doctor = run('doctor', 'whoami', '--send', '--node=node-1')
+    expect(doctor.stdout, doctor.stderr).toMatch(/does not answer: where a packet to \S+ ends is not known/)
+    expect(doctor.stdout).toMatch(
+      /\nOn node-2: table inet wall, chain c drops a packet to 10\.244\.2\.\d+:3000: .*dport 3000 drop\n$/,
+    )
+    expect(doctor.status).toBe(2)
+  } finally {
+    wall('delete table inet wall')
+    rmSync(join(path, 'kube-proxy'))
+  }
+})
+
+test('a node with another kube-proxy: explain and doctor read its kernel in a pod, which is gone afterwards', async () => {
   await sandbox.api.delete(`${pods}/kube-proxy-ts-node-1?gracePeriodSeconds=0`)
   await sandbox.api.create(pods, aProxyPod('kube-proxy', 'node-1'))
   const configuration = JSON.stringify({ mode: 'nftables', clusterCIDR: '10.243.0.0/16' })
@@ -156,6 +180,21 @@ test('a node with another kube-proxy: explain reads its kernel in a pod, which i
   const { status, stdout, stderr } = run('explain', 'whoami', '--node=node-1', '--image=kube-proxy-ts:1', '-o', 'json')
   expect(status, stdout + stderr).toBe(0)
   expect(JSON.parse(stdout)).toMatchObject({ agreement: 'agrees', outcome: 'to' })
+  // That proxy is not asked: the rest is known.
+  const one = run('doctor', 'whoami', '--node=node-1', '--image=kube-proxy-ts:1', '-o', 'json')
+  expect(one.status, one.stdout + one.stderr).toBe(3)
+  const { answers } = JSON.parse(one.stdout) as { answers: { question: string; result: string; detail: string }[] }
+  expect(answers.filter(({ result }) => result !== 'yes')).toEqual([
+    expect.objectContaining({
+      detail: expect.stringContaining('another kube-proxy serves node node-1 in mode nftables'),
+    }),
+  ])
+  const all = run('doctor', 'no-such-service', '--image=kube-proxy-ts:1')
+  expect([all.status, all.stdout.match(/there is no Service default\/no-such-service/g)]).toEqual([
+    2,
+    expect.objectContaining({ length: 2 }),
+  ])
+  expect(run('doctor', 'no-such-service').stdout).not.toContain('node-1')
   const { items } = (await sandbox.api.get(pods)) as unknown as { items: { metadata: { name: string } }[] }
   expect(items.map(({ metadata }) => metadata.name).filter((name) => name.includes('debug'))).toEqual([])
 })

@@ -107,10 +107,11 @@ function passes(statement: JsonRecord): boolean {
 }
 
 /** Statements that every packet passes, and that decide nothing. */
-const PASSED: ReadonlySet<string> = new Set([
-  ...['counter', 'log', 'last', 'dup', 'flow', 'reset', 'secmark', 'continue', 'mangle', 'vmap', 'jump', 'goto'],
-  ...['ct helper', 'ct timeout', 'ct expectation'],
-])
+const PASSED: ReadonlySet<string> = new Set(
+  'counter,log,last,dup,flow,reset,secmark,continue,mangle,vmap,jump,goto,ct helper,ct timeout,ct expectation'.split(
+    ',',
+  ),
+)
 
 function matchOf({ op, left, right }: JsonRecord, sets: Sets): Condition {
   return (seen) => {

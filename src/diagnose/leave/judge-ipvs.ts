@@ -3,6 +3,8 @@
 import type { Service } from '../../kube/types.ts'
 import { canonicalIp, joinHostPort } from '../../lib/ip.ts'
 import { formatDuration } from '../../lib/duration.ts'
+import { BALANCE_ANNOTATION, type Balance, balanceFor, BALANCES, isHash } from '../../model/balance.ts'
+import { WITHOUT_LOCAL_ANNOTATION } from '../../model/without-local.ts'
 import { keyOf, ofNode, ofServices, outerAddresses, someOf } from './change.ts'
 import type { Change } from './change-kinds.ts'
 import type { LeavingFacts } from './facts.ts'
@@ -36,14 +38,23 @@ function judgePings({ to, services }: LeavingFacts): Change[] {
 function judgeChoice({ from, to, services }: LeavingFacts): Change[] {
   const scheduler = from.config.ipvs.scheduler || 'rr'
   const several = severalBackends(from)
-  const balanced = services.filter((service) => several.has(keyOf(service)))
-  const { was, todo } = describeScheduler(scheduler)
-  return [
-    ...ofServices('scheduler', balanced, {
-      message: `Scheduler ${scheduler}: ${was}. Mode ${to.mode.name} chooses at random`,
-      todo,
-    }),
-  ]
+  const { was, closest } = describeScheduler(scheduler)
+  const isPossible = closest !== undefined && to.mode.balances.includes(closest)
+  const changed = services.filter(
+    (service) => several.has(keyOf(service)) && !(isPossible && balanceOf(service, to) === closest),
+  )
+  return ofServices('scheduler', changed, {
+    message: `Scheduler ${scheduler}: ${was}. Mode ${to.mode.name} chooses at random`,
+    todo: isPossible
+      ? `--balance=${closest} (balance: ${closest}) for all Services, or the annotation ${BALANCE_ANNOTATION}=${closest}: docs/guides/balancing.md`
+      : 'stay in ipvs mode, which this program keeps: --proxy-mode=ipvs',
+  })
+}
+
+/** How the new mode chooses for a Service. */
+function balanceOf({ annotations }: Service, { mode, config }: LeavingFacts['to']): Balance {
+  const asked = BALANCES.find((each) => each === annotations?.[BALANCE_ANNOTATION])
+  return balanceFor(asked, { node: config.balance as Balance, able: mode.balances })
 }
 
 function judgeAddresses({ from, services, machine, machineAddresses }: LeavingFacts): Change[] {
@@ -79,12 +90,16 @@ function judgeAddresses({ from, services, machine, machineAddresses }: LeavingFa
 }
 
 function judgePolicies(services: readonly Service[]): Change[] {
-  const local = services.filter(({ externalTrafficPolicy }) => externalTrafficPolicy === 'Local')
+  const local = services.filter(
+    ({ externalTrafficPolicy, annotations }) =>
+      externalTrafficPolicy === 'Local' && annotations?.[WITHOUT_LOCAL_ANNOTATION] === undefined,
+  )
   const affine = services.filter(({ sessionAffinity }) => sessionAffinity === 'ClientIP')
   return [
     ...ofServices('local-policy', local, {
       message:
         "externalTrafficPolicy Local: without a local endpoint, kube-proxy's ipvs mode sends clients from outside to other nodes; here they are dropped, so that load balancers go elsewhere. With one, it keeps pods and the node to local endpoints; here they reach all. (So it is in the ipvs mode of this program.)",
+      todo: `the annotation ${WITHOUT_LOCAL_ANNOTATION}=use-others sends clients to other nodes; =drop, to keep it as it is here: docs/guides/without-local-endpoints.md`,
     }),
     ...ofServices('affinity', affine, {
       message:
@@ -113,11 +128,14 @@ function judgeSettings({ from, to, machine }: LeavingFacts): Change[] {
             message: `ipvs.excludeCIDRs ${someOf(excludeCIDRs)}: without effect. The virtual servers in these ranges stay in the kernel, and the proxy never looks at them again`,
           }),
         ]),
-    ...(machine.sloppyTcp
+    ...(machine.sloppyTcp && !isHash(to.config.balance as Balance)
       ? [
           ofNode('sloppy-tcp', {
             message:
               'net.ipv4.vs.sloppy_tcp is on: IPVS took up connections in their middle, as a router with ECMP moves them between nodes. Connection tracking does, too (net.netfilter.nf_conntrack_tcp_loose), but sends them to an endpoint that is chosen at random',
+            ...(to.mode.balances.includes('hash-connection') && {
+              todo: '--balance=hash-connection (balance: hash-connection): nodes with the same endpoints choose the same one for a connection',
+            }),
           }),
         ]
       : []),

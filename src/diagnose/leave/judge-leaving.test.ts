@@ -3,6 +3,8 @@ import { configurationFromFlags } from '../../cli/apply-flags.ts'
 import { parseFlags } from '../../cli/parse-flags.ts'
 import type { Service } from '../../kube/types.ts'
 import { modes } from '../../modes/all.ts'
+import { BALANCE_ANNOTATION } from '../../model/balance.ts'
+import { WITHOUT_LOCAL_ANNOTATION } from '../../model/without-local.ts'
 import { service, slice } from '../../../test/support/kube-objects.ts'
 import { type ChangeCode, changeKinds } from './change-kinds.ts'
 import type { LeftMode, MachineFacts, NewMode } from './facts.ts'
@@ -58,6 +60,26 @@ describe('from ipvs', () => {
   test.each<[string, Case, readonly ChangeCode[]]>([
     ['a cluster IP with two endpoints', {}, both],
     ['pings, answered', { flags: ['--answer-ping'] }, ['scheduler']],
+    ['sh, by a flag', { flags: ['--ipvs-scheduler=sh', '--balance=hash-client'] }, ['ping']],
+    [
+      'mh, by an annotation',
+      {
+        services: [service({ annotations: { [BALANCE_ANNOTATION]: 'hash-connection' } })],
+        flags: ['--ipvs-scheduler=mh'],
+      },
+      ['ping'],
+    ],
+    ['mh, and another hash', { flags: ['--ipvs-scheduler=mh', '--balance=hash-client'] }, both],
+    [
+      'policy Local, decided',
+      {
+        services: [
+          service({ externalTrafficPolicy: 'Local', annotations: { [WITHOUT_LOCAL_ANNOTATION]: 'use-others' } }),
+        ],
+      },
+      both,
+    ],
+    ['sloppy TCP, with a hash', { machine: { sloppyTcp: true }, flags: ['--balance=hash-connection'] }, both],
     ['no Services', { services: [] }, []],
     ['one without endpoints is not balanced', { services: [service({ name: 'other' })] }, ['ping']],
     ['addresses of load balancers', { services: [outer] }, [...both, 'link-addresses', 'other-ports']],
@@ -99,10 +121,22 @@ describe('from ipvs', () => {
     ['mh', /on every node/],
     ['sh', /a client address always/],
     ['', /Scheduler rr: endpoints took turns/],
-  ])('scheduler %s', (name, says) => {
+  ])('scheduler %s says what it did', (name, says) => {
     const flags = name === '' ? [] : [`--ipvs-scheduler=${name}`]
     expect(judge({ flags }).find(({ code }) => code === 'scheduler')?.message).toMatch(says)
   })
+})
+
+test.each([
+  ['sh', /--balance=hash-client .* service\.kube-proxy-ts\.io\/balance=hash-client/],
+  ['mh', /--balance=hash-connection/],
+  ['rr', /stay in ipvs mode/],
+  ['dh', /stay in ipvs mode/],
+])('what brings scheduler %s back, in the nftables mode', (name, todo) => {
+  const change = judge({ flags: [`--ipvs-scheduler=${name}`] }).find(({ code }) => code === 'scheduler')
+  expect(change?.todo).toMatch(todo)
+  const toIptables = judge({ to: 'iptables', flags: [`--ipvs-scheduler=${name}`] })
+  expect(toIptables.find(({ code }) => code === 'scheduler')?.todo).toMatch(/stay in ipvs mode/)
 })
 
 describe('from iptables', () => {

@@ -29,7 +29,9 @@ export async function runLeavingCommand(
 ): Promise<number> {
   try {
     if (leaving.from === leaving.to) throw new UsageError(`--from and --to are both ${leaving.to}`)
-    const report = await runLeaving(leaving, await loadQuietly(given, () => {}))
+    // What is set is for the new mode, which may have what the default mode has not.
+    const asked = given.has('proxy-mode') ? given : new Map([...given, ['proxy-mode', leaving.to]])
+    const report = await runLeaving(leaving, await loadQuietly(asked, () => {}))
     process.stdout.write(output === 'json' ? formatLeavingJson(report) : formatLeaving(report))
     return exitStatusOfLeaving(report.changes)
   } catch (error) {

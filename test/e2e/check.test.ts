@@ -194,6 +194,9 @@ test('--from compares modes for the Services of the cluster, and changes nothing
   })
   const same = await check('--from=iptables', '--conntrack-tcp-be-liberal')
   expect(same.status, JSON.stringify(same.report)).toBe('0')
+  // Of the new mode, though the default mode has no hash.
+  const hashed = await check('--from=ipvs', '--ipvs-scheduler=sh', '--balance=hash-client')
+  expect(hashed.report).toMatchObject({ from: 'ipvs', to: 'nftables' })
   expect(readMachineState(rig.network.node)).toEqual(before)
   const away = join(rig.cluster.folder, 'gone')
   writeFileSync(away, readFileSync(rig.cluster.kubeconfig, 'utf8').replace(/(server: .*):\d+/, '$1:1'))

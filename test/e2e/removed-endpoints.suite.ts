@@ -87,6 +87,8 @@ export function testRemovedEndpoints(mode: ModeName): void {
       clusterIp: { address: service.spec.clusterIP, port: 80 },
       nodePort: { address: node.ip[family], port: service.spec.ports[0]!.nodePort! },
       put: (...endpoints: readonly EndpointWish[]) => put(service, slice, endpoints),
+      /** Without waiting for what comes of it. */
+      remove: () => rig.cluster.put(aSlice(service, [], { name: slice })),
     }
   }
 
@@ -151,10 +153,11 @@ export function testRemovedEndpoints(mode: ModeName): void {
     })
 
     test('an endpoint that is missing for a moment keeps its connections', async () => {
-      const { put: putEndpoints, clusterIp } = aResettingService(family, 'reset')
+      const { put: putEndpoints, remove, clusterIp } = aResettingService(family, 'reset')
       await putEndpoints('localB')
       const pair = await connect('localPod', clusterIp)
-      await putEndpoints()
+      remove()
+      await sleep(500)
       await putEndpoints('localB')
       await staysQuiet('nothing is reset', () => pair.client.end ?? pair.server.end, { forMs: 4000 })
       pair.client.socket.destroy()

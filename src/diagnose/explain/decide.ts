@@ -249,7 +249,7 @@ function decideStray(
     const isGuarded =
       (mode.semantics.guards === 'all addresses' && frontend.fromOthers.verdict.kind !== 'leave') ||
       (mode.semantics.guards === 'cluster IPs' && frontend.kind === 'clusterIP')
-    if (!isGuarded && frontend.kind !== 'clusterIP') continue
+    if (!isGuarded && frontend.kind !== 'clusterIP' && protocol !== 'ICMP') continue
     const lacks = protocol === 'ICMP' ? 'does not answer pings' : `has no port ${port}/${protocol}`
     const because = `${destination} belongs to ${view.namespace}/${view.service}, which ${lacks}`
     return { outcome: isGuarded ? 'reject' : 'untouched', because }

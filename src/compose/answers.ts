@@ -13,6 +13,7 @@ import { systemClock } from '../lib/clock.ts'
 import { closeAll } from '../lib/close-all.ts'
 import type { ApiClient } from '../kube/api-client.ts'
 import type { Metrics } from '../metrics/metrics.ts'
+import type { LeastConnectionsCounting } from './least-connections.ts'
 import type { SocketBalancing } from '../connect/socket-balancing.ts'
 import type { ConnectRetry } from '../retry/connect-retry.ts'
 import { formatRetryStatus } from '../retry/format-status.ts'
@@ -45,6 +46,7 @@ export interface AnswersOptions {
   readonly inForce: ModeInForce
   readonly retry: ConnectRetry
   readonly socketBalancing: Pick<SocketBalancing, 'status' | 'cgroup'> | undefined
+  readonly leastConnections: Pick<LeastConnectionsCounting, 'status'>
   readonly metrics: Metrics
   readonly selfCheck: SelfCheck | undefined
 }
@@ -134,7 +136,7 @@ export class Answers {
 
   /** Lines for people. */
   status(): string {
-    const { pipelines, retry, socketBalancing, selfCheck, inForce } = this.#options
+    const { pipelines, retry, socketBalancing, leastConnections, selfCheck, inForce } = this.#options
     const drift = pipelines.map(({ node, driftState }) => formatDrift(`IPv${node.family}`, driftState))
     const retries = formatRetryStatus(retry, systemClock.now())
     const parts = [
@@ -143,6 +145,7 @@ export class Answers {
       inForce.running.status?.(),
       retries,
       socketBalancing?.status(),
+      leastConnections.status(),
     ]
     return parts.filter(Boolean).join('\n\n')
   }

@@ -20,6 +20,7 @@ export interface Belongings {
   readonly parts: readonly Stoppable[]
   readonly retry: Closable
   readonly socketBalancing: Closable | undefined
+  readonly leastConnections: Closable
   readonly mode: Closable
   readonly servers: Closable
   readonly answers: Closable
@@ -31,7 +32,19 @@ export interface Belongings {
  * Questions are answered until the mode is closed. Closes everything, also after an error; rejects with the first one.
  */
 export function closeProxy(belongings: Belongings) {
-  const { addressWatch, rest, tripwire, parts, retry, socketBalancing, mode, servers, answers, source } = belongings
+  const {
+    addressWatch,
+    rest,
+    tripwire,
+    parts,
+    retry,
+    socketBalancing,
+    leastConnections,
+    mode,
+    servers,
+    answers,
+    source,
+  } = belongings
   return closeAll(
     () => addressWatch?.close(),
     () => rest.stop(),
@@ -39,6 +52,7 @@ export function closeProxy(belongings: Belongings) {
     ...parts.map((part) => () => part.stop()),
     () => retry.close(),
     () => socketBalancing?.close(),
+    () => leastConnections.close(),
     () => mode.close(),
     () => servers.close(),
     () => answers.close(),

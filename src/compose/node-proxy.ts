@@ -21,6 +21,7 @@ import { Answers } from './answers.ts'
 import { beginSource, type BegunSource } from './begin.ts'
 import { closeProxy } from './close-proxy.ts'
 import { clusterHandlers } from './cluster-handlers.ts'
+import { LeastConnectionsCounting } from './least-connections.ts'
 import { loadSocketBalancing, type OpenSocketBalancing } from './socket-balancing.ts'
 import { hasIpv6 } from './families.ts'
 import { FamilyPart } from './family-part.ts'
@@ -82,6 +83,7 @@ export class NodeProxy {
   readonly #nodeWait: NodeWait
   readonly #retry: ConnectRetry
   readonly #socketBalancing: SocketBalancing | undefined
+  readonly #leastConnections: LeastConnectionsCounting
   readonly #parts: readonly FamilyPart[]
   readonly #servers: Servers
   readonly #events: Pick<EventRecorder, 'record'>
@@ -194,6 +196,11 @@ export class NodeProxy {
       metrics: this.#metrics,
       log,
     })
+    this.#leastConnections = new LeastConnectionsCounting({
+      mode: this.#mode,
+      pipeline: (family) => this.#pipeline(family),
+      log,
+    })
     this.#parts = families.map((family) => this.#createPart(family, problems))
     this.#answers = new Answers({
       run: options,
@@ -208,6 +215,7 @@ export class NodeProxy {
       inForce,
       retry: this.#retry,
       socketBalancing: this.#socketBalancing,
+      leastConnections: this.#leastConnections,
       metrics: this.#metrics,
       selfCheck,
     })
@@ -336,6 +344,7 @@ export class NodeProxy {
       parts: this.#parts,
       retry: this.#retry,
       socketBalancing: this.#socketBalancing,
+      leastConnections: this.#leastConnections,
       mode: this.#inForce.running,
       servers: this.#servers,
       answers: this.#answers,
@@ -389,6 +398,7 @@ export class NodeProxy {
     return [
       { name: 'connect_retry', follow: ({ node, changes }) => this.#retry.follow(node, changes) },
       { name: 'socket_balancing', follow: ({ node, changes }) => choice?.follow(node, changes) },
+      { name: 'least_connections', follow: ({ node, changes }) => this.#leastConnections.follow(node, changes) },
       { name: 'other_modes', follow: () => this.#otherModes.synced(family) },
       { name: 'rest', follow: () => this.#rest.synced() },
     ]

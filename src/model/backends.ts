@@ -5,6 +5,7 @@ import { type BackendList, RecordWriter } from './backend-list.ts'
 import type { Balance } from './balance.ts'
 import type { Endpoint } from './endpoints.ts'
 import type { Policy, ServicePortView } from './types.ts'
+import { FULL_SHARE, type Rungs, shareOf } from './shares.ts'
 import { DEFAULT_WEIGHT, LARGEST_WEIGHT } from './weights.ts'
 
 export interface BackendLists {
@@ -14,18 +15,27 @@ export interface BackendLists {
   readonly union: BackendList
 }
 
+export interface ListOptions {
+  readonly balance: Balance
+  /** With least connections, of those that get a smaller share. */
+  readonly rungs: Rungs | undefined
+  readonly previous: ServicePortView | undefined
+}
+
+const NO_RUNGS: Rungs = new Map()
+
 /**
  * Turns endpoints into backends, reusing lists of the last view. `cluster` and `local` are parts of `all` in the same order.
  */
 export function backendLists(
   all: readonly Endpoint[],
   { cluster, local }: { readonly cluster: readonly Endpoint[]; readonly local: readonly Endpoint[] },
-  { balance, previous }: { readonly balance: Balance; readonly previous: ServicePortView | undefined },
+  { balance, rungs, previous }: ListOptions,
 ): BackendLists {
   const endpoints = unionOf(all, cluster, local)
-  const union = toList(endpoints, balance, previous?.backends)
+  const union = toList(endpoints, { balance, rungs }, previous?.backends)
   const narrow = (part: readonly Endpoint[], policy: Policy) =>
-    part.length === endpoints.length ? union : toList(part, balance, previous?.lists[policy])
+    part.length === endpoints.length ? union : toList(part, { balance, rungs }, previous?.lists[policy])
   return { cluster: narrow(cluster, 'Cluster'), local: narrow(local, 'Local'), union }
 }
 
@@ -47,24 +57,32 @@ function unionOf(
   })
 }
 
-function toList(endpoints: readonly Endpoint[], balance: Balance, previous: BackendList | undefined): BackendList {
+function toList(
+  endpoints: readonly Endpoint[],
+  { balance, rungs = NO_RUNGS }: Omit<ListOptions, 'previous'>,
+  previous: BackendList | undefined,
+): BackendList {
   const records = new RecordWriter(endpoints.length)
-  const scale = scaleOf(endpoints)
-  for (const { address, port, isLocal, nodeName, weight } of endpoints) {
+  const moves = rungs.size > 0 && balance === 'least-connections'
+  const scale = scaleOf(endpoints, moves ? FULL_SHARE : 1)
+  for (const { address, ip, port, isLocal, nodeName, weight } of endpoints) {
     const whole = scale === 0 ? DEFAULT_WEIGHT : Math.min(LARGEST_WEIGHT, Math.round(weight * scale))
-    records.add({ address, port, isLocal, mayBeLocal: nodeName === '', weight: whole })
+    const moved = moves ? whole * shareOf(rungs.get(joinHostPort(ip, port)) ?? 0) : whole
+    records.add({ address, port, isLocal, mayBeLocal: nodeName === '', weight: moved })
   }
   return records.list(balance, previous)
 }
 
-/** What makes whole numbers of the weights: percentages are fractions. 0: none weighs anything, so all weigh the same. */
-function scaleOf(endpoints: readonly Endpoint[]): number {
+/** What makes whole numbers of the weights, of which so many fit: percentages are fractions. 0: none weighs anything, so all weigh the same. */
+function scaleOf(endpoints: readonly Endpoint[], times: number): number {
   let scale = 0
+  let largest = 0
   for (const { weight } of endpoints) {
-    if (!Number.isInteger(weight)) return 100
-    if (weight > 0) scale = 1
+    if (!Number.isInteger(weight)) scale = 100
+    else if (weight > 0 && scale === 0) scale = 1
+    largest = Math.max(largest, weight)
   }
-  return scale
+  return times === 1 ? scale : Math.min(scale, LARGEST_WEIGHT / times / largest)
 }
 
 /** `ip:port` of those that serve. */

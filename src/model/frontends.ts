@@ -17,6 +17,7 @@ import { isRetried, type RetryScope } from './connect-retry.ts'
 import { planEnds } from './ends.ts'
 import { NO_EJECTIONS, siftEjected, type Ejections } from './ejections.ts'
 import type { Endpoint } from './endpoints.ts'
+import type { Rungs } from './shares.ts'
 import type { ServiceInfo, ServicePortInfo } from './service-ports.ts'
 import { reachableEndpoints, type ReachableEndpoints } from './topology.ts'
 import type { Backend, Frontend, FrontendKind, NodeView, Route, ServicePortView, Verdict } from './types.ts'
@@ -36,6 +37,8 @@ export interface PlanInput {
   readonly ejections?: Ejections | undefined
   /** The ways to choose that the mode has; absent: all. */
   readonly balances?: readonly Balance[] | undefined
+  /** With least connections, of backends that get a smaller share. */
+  readonly rungs?: Rungs | undefined
 }
 
 export interface PlannedServicePort {
@@ -58,7 +61,7 @@ export function planServicePort(input: PlanInput): PlannedServicePort {
   const reachable = reachableEndpoints(endpoints, uses, node)
   const sifted = sift(reachable, retries ? (input.ejections ?? NO_EJECTIONS) : NO_EJECTIONS)
   const balance = balanceFor(service.annotations.balance, { node: node.balance, able: input.balances })
-  const lists = backendLists(endpoints, sifted, { balance, previous })
+  const lists = backendLists(endpoints, sifted, { balance, rungs: input.rungs, previous })
   const verdicts = policyVerdicts(lists, reachable.anywhere)
   const hasNoLocal = verdicts.local.kind === 'drop'
   const withoutLocal = service.annotations.withoutLocal

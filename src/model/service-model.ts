@@ -2,6 +2,7 @@
 
 import { namespacedName } from '../kube/types.ts'
 import type { EndpointSlice, NamespacedName, Service } from '../kube/types.ts'
+import { joinHostPort } from '../lib/ip.ts'
 import { withElement, withoutElement } from '../lib/sorted-list.ts'
 import type { Balance } from './balance.ts'
 import { Claims } from './claims.ts'
@@ -16,6 +17,8 @@ import type { EndpointPlaces } from './node-name-problem.ts'
 import type { ProblemLog } from './problems.ts'
 import { planServicePorts } from './service-plan.ts'
 import type { ServicePlan } from './service-plan.ts'
+import { moveRungs, type Rungs, sameRungs, type SeenLoads } from './shares.ts'
+import { DEFAULT_WEIGHT } from './weights.ts'
 import { parseService, sameService } from './service-ports.ts'
 import type { ServiceInfo } from './service-ports.ts'
 import { concernsFamily, countOf, parseSlice, sameRecord } from './slice-record.ts'
@@ -66,6 +69,7 @@ interface Entry {
 }
 
 const NONE: readonly never[] = []
+const NO_RUNGS: Rungs = new Map()
 const ALL_LOCAL: NoLocalEndpoints = { internal: 0, external: 0 }
 /** Never filled: its users only look up and delete. */
 const NO_VIEWS = new Map<ServicePortName, ServicePortView>()
@@ -87,6 +91,7 @@ export class ServiceModel {
   #node: NodeView
   #connectRetry: RetryScope
   #ejections: Ejections = NO_EJECTIONS
+  readonly #rungs = new Map<ServicePortName, Rungs>()
   #servicesTotal = 0
   #endpointsPending = 0
   #endpointsTotal = 0
@@ -125,6 +130,28 @@ export class ServiceModel {
   setEjections(ejections: Ejections, ports: Iterable<ServicePortName>): void {
     this.#ejections = ejections
     for (const name of ports) this.#markDirty(this.#entries.get(serviceOf(name)))
+  }
+
+  /** Moves the shares of a service port with least connections, by what was seen of its backends. False when they stay. */
+  setLoads(name: ServicePortName, loads: SeenLoads): boolean {
+    const view = this.view(name)
+    if (view?.backends.balance !== 'least-connections') {
+      this.#rungs.delete(name)
+      return false
+    }
+    const listed = new Set(view.backends.map(({ ip, port }) => joinHostPort(ip, port)))
+    const weights = new Map(
+      this.endpointsOf(view).flatMap(({ ip, port, weight }) => {
+        const backend = joinHostPort(ip, port)
+        return listed.has(backend) ? [[backend, weight === 0 ? DEFAULT_WEIGHT : weight] as const] : []
+      }),
+    )
+    const before = this.#rungs.get(name) ?? NO_RUNGS
+    const rungs = moveRungs(weights, loads, before)
+    if (sameRungs(before, rungs)) return false
+    this.#rungs.set(name, rungs)
+    this.#markDirty(this.#entries.get(serviceOf(name)))
+    return true
   }
 
   setService(service: Service, name: NamespacedName = namespacedName(service)): void {
@@ -336,6 +363,7 @@ export class ServiceModel {
         connectRetry: this.#connectRetry,
         ejections: this.#ejections,
         balances: this.#options.balances,
+        rungs: this.#rungs,
       })
     entry.views = plan?.views ?? NONE
     for (const view of entry.views) {
@@ -343,6 +371,7 @@ export class ServiceModel {
       former.delete(view.name)
       if (before !== view) changes.push({ name: view.name, before, after: view })
     }
+    for (const name of former.keys()) this.#rungs.delete(name)
     for (const [name, before] of former) changes.push({ name, before, after: undefined })
     this.#setLosses(entry, plan?.losses ?? NONE)
     this.#countNoLocal(entry, plan?.noLocalEndpoints ?? ALL_LOCAL)

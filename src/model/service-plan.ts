@@ -9,6 +9,7 @@ import type { RetryScope } from './connect-retry.ts'
 import type { Ejections } from './ejections.ts'
 import { countEndpoints, countLocalReady, mergeEndpoints, portKey, portSources, type PortSource } from './endpoints.ts'
 import { planServicePort, sameView } from './frontends.ts'
+import type { Rungs } from './shares.ts'
 import type { ServiceInfo, ServicePortInfo } from './service-ports.ts'
 import { Summary } from './summary.ts'
 import type { SliceRecord } from './slice-record.ts'
@@ -26,6 +27,8 @@ export interface ServicePlanInput {
   readonly ejections?: Ejections | undefined
   /** The ways to choose that the mode has; absent: all. */
   readonly balances?: readonly Balance[] | undefined
+  /** With least connections, of backends that get a smaller share, by service port. */
+  readonly rungs?: ReadonlyMap<ServicePortName, Rungs> | undefined
 }
 
 export interface ServicePlan {
@@ -74,6 +77,7 @@ export function planServicePorts(input: ServicePlanInput): ServicePlan {
       connectRetry,
       ejections,
       balances,
+      rungs: input.rungs?.get(port.name),
     })
     if (lacksLocal.internal) noLocalEndpoints.internal++
     if (lacksLocal.external) noLocalEndpoints.external++

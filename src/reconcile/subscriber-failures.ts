@@ -10,6 +10,7 @@ export type SubscriberName =
   | 'affinity'
   | 'changes'
   | 'socket_balancing'
+  | 'least_connections'
   | 'cleanup'
   | 'connect_retry'
   | 'ended_connections'

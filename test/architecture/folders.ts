@@ -141,7 +141,7 @@ export const folders: readonly Folder[] = [
     folder: 'flows',
     what: 'connections through Services, from notifications of conntrack, with names; the flow log',
     imports: ['lib', 'conntrack', 'model'],
-    effects: ['flow-watch.ts', 'flow-file.ts', 'otlp.ts'],
+    effects: ['flow-watch.ts', 'flow-file.ts', 'otlp.ts', 'least-connections.ts'],
   },
   {
     folder: 'metrics',

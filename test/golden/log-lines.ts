@@ -15,6 +15,10 @@ const info = (text: string, means: string): LogLine => ({ severity: 'info', text
 export const logLines: readonly LogLine[] = [
   error('Error running kube-proxy', 'The program ends with status 1. The error names what cannot be done, and why.'),
   error(
+    'Cannot count connections',
+    'Services with least connections get endpoints at random; `err` says why. It needs CAP_NET_ADMIN and the connection tracker, as the rules do.',
+  ),
+  error(
     'Failed to list',
     'The API server did not answer, or not as it should; `err` has its answer. The proxy retries after `retryInMs`; rules stay. With `Forbidden`: compare the role with `deploy/base/rbac.yaml`.',
   ),

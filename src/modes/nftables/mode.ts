@@ -1,5 +1,6 @@
 // The descriptor of the nftables mode.
 
+import { BALANCES } from '../../model/balance.ts'
 import type { Mode } from '../contract.ts'
 
 export const nftablesMode: Mode = {
@@ -15,7 +16,7 @@ export const nftablesMode: Mode = {
     'nftablesSyncFailures',
     'nftablesCleanupFailures',
   ],
-  balances: ['random', 'hash-connection', 'hash-client'],
+  balances: BALANCES,
   choosesAtRandom: true,
   retries: 'kernel',
   translates: 'by rules',

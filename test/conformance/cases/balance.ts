@@ -84,12 +84,13 @@ function weightCases(family: Family): PacketFlowCase[] {
 
 const balance = (text: Balance) => ({ [BALANCE_ANNOTATION]: text })
 
-function hashCases(family: Family): PacketFlowCase[] {
-  const about = `balance by hash, IPv${family}`
+function balancedCases(family: Family): PacketFlowCase[] {
+  const about = `balance, IPv${family}`
   const all = ['localB', 'localC', 'remoteA'] as const
   const client = aBalanced(family)
   const connection = aBalanced(family)
   const local = aBalanced(family, { externalTrafficPolicy: 'Local' })
+  const least = aBalanced(family)
   const nonsense = aBalanced(family)
   const at = node.ip[family]
   // What IPVS chooses is the kernel's: test/uml/ipvs-schedulers.test.ts has it.
@@ -142,6 +143,10 @@ function hashCases(family: Family): PacketFlowCase[] {
         },
       ],
     }),
+    row(`${about}: with least connections, or where a mode does not have them, all endpoints get some`, {
+      objects: [least.service(balance('least-connections')), least.slice(all)],
+      flows: [flow('localPod', clusterIp(least.service()), reaches(...all))],
+    }),
     row(`${about}: what the annotation may not say has no effect`, {
       objects: [nonsense.service({ [BALANCE_ANNOTATION]: 'hash' }), nonsense.slice(all)],
       flows: [flow('localPod', clusterIp(nonsense.service()), reaches(...all))],
@@ -151,5 +156,5 @@ function hashCases(family: Family): PacketFlowCase[] {
 
 export const balanceCases: readonly PacketFlowCase[] = ([4, 6] as const).flatMap((family) => [
   ...weightCases(family),
-  ...hashCases(family),
+  ...balancedCases(family),
 ])

@@ -1,0 +1,125 @@
+// Counts the connections that are open to the backends of Services with least connections, while there are such Services: the kernel
+// reports connections only while a program listens.
+
+import { watchEnds } from '../conntrack/watch-ends.ts'
+import type { Clock, Timer } from '../lib/clock.ts'
+import { type Family, joinHostPort } from '../lib/ip.ts'
+import type { Logger } from '../lib/log.ts'
+import type { NodeView, ServicePortChange, ServicePortName, ServicePortView } from '../model/types.ts'
+import type { SeenLoads } from '../model/shares.ts'
+import { backendKey, type BackendKey, OpenConnections } from './open-connections.ts'
+
+export interface LeastConnectionsOptions {
+  /** What was seen of the backends of a service port, by `ip:port`. */
+  readonly onLoads: (family: Family, name: ServicePortName, loads: SeenLoads) => void
+  readonly clock: Clock
+  readonly log: Logger
+}
+
+const TICK_MS = 500
+const PROTOCOLS = { TCP: 6, UDP: 17, SCTP: 132 } as const
+
+interface Port {
+  readonly family: Family
+  readonly name: ServicePortName
+  /** By `ip:port`. */
+  readonly keys: ReadonlyMap<string, BackendKey>
+  /** An average in which each look counts half as much as the next one. */
+  loads: SeenLoads
+}
+
+export class LeastConnections {
+  readonly #options: LeastConnectionsOptions
+  readonly #ports = new Map<string, Port>()
+  #watch: { readonly counts: OpenConnections; close(): void } | undefined
+  #timer: Timer | undefined
+  #isClosed = false
+
+  constructor(options: LeastConnectionsOptions) {
+    this.#options = options
+  }
+
+  /** After a sync. */
+  follow({ family }: NodeView, changes: readonly ServicePortChange[]): void {
+    let changed = false
+    for (const { name, before, after } of changes) {
+      const id = `${family} ${name}`
+      if (after?.backends.balance === 'least-connections') {
+        if (before?.backends === after.backends && this.#ports.has(id)) continue
+        this.#ports.set(id, { family, name, keys: keysOf(after), loads: this.#ports.get(id)?.loads ?? new Map() })
+        changed = true
+      } else if (this.#ports.delete(id)) changed = true
+    }
+    if (changed) this.#watchThem()
+  }
+
+  /** For people; undefined: nothing is counted. */
+  status(): string | undefined {
+    return this.#watch && `Least connections: for ${this.#ports.size} service ports`
+  }
+
+  close(): void {
+    this.#isClosed = true
+    this.#ports.clear()
+    this.#end()
+  }
+
+  #watchThem(): void {
+    if (this.#ports.size === 0) return this.#end()
+    try {
+      this.#watch ??= this.#open()
+    } catch (error) {
+      this.#options.log.error(error, 'Cannot count connections')
+      return
+    }
+    const { counts } = this.#watch
+    counts.watch(new Set([...this.#ports.values()].flatMap(({ keys }) => [...keys.values()])))
+    this.#timer ??= this.#wait()
+  }
+
+  #open(): { readonly counts: OpenConnections; close(): void } {
+    const { clock } = this.#options
+    const counts = new OpenConnections(() => clock.monotonicNow())
+    const watch = watchEnds({
+      onEvent: (event) => counts.add(event),
+      onLost: () => counts.forget(),
+      // What a process chose at connect() is not translated, and counts.
+      translatedOnly: false,
+    })
+    return { counts, close: () => watch.close() }
+  }
+
+  #wait(): Timer {
+    return this.#options.clock.setTimeout(() => this.#tick(), TICK_MS)
+  }
+
+  #tick(): void {
+    if (this.#isClosed || this.#watch === undefined) return
+    const seen = this.#watch.counts.look()
+    for (const port of this.#ports.values()) {
+      const loads = new Map<string, { open: number; begun: number }>()
+      for (const [backend, key] of port.keys) {
+        const now = seen.get(key)
+        const before = port.loads.get(backend) ?? now
+        if (now !== undefined && before !== undefined)
+          loads.set(backend, { open: (before.open + now.open) / 2, begun: (before.begun + now.begun) / 2 })
+      }
+      port.loads = loads
+      this.#options.onLoads(port.family, port.name, loads)
+    }
+    this.#timer = this.#wait()
+  }
+
+  #end(): void {
+    this.#timer?.cancel()
+    this.#timer = undefined
+    this.#watch?.close()
+    this.#watch = undefined
+  }
+}
+
+function keysOf({ backends, protocol }: ServicePortView): ReadonlyMap<string, BackendKey> {
+  return new Map(
+    backends.map(({ ip, port }) => [joinHostPort(ip, port), backendKey(PROTOCOLS[protocol], ip, port)] as const),
+  )
+}

@@ -1,5 +1,5 @@
 // The table that answers packets of ended connections with a reset. It is there while there are some.
-// docs/adr/0015-resets-by-their-own-packets.md has the reasons.
+// docs/adr/0017-resets-by-their-own-packets.md has the reasons.
 
 import type { Flow } from '../conntrack/driver.ts'
 import { asBytes, type Bytes, type Family } from '../lib/ip.ts'

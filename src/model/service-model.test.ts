@@ -1,8 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import { draining, nodeView, service, slice } from '../../test/support/kube-objects.ts'
+import { BALANCE_ANNOTATION } from './balance.ts'
 import { ProblemLog } from './problems.ts'
 import { ServiceModel } from './service-model.ts'
 import type { NodeView, ServicePortChange } from './types.ts'
+import { WEIGHTS_ANNOTATION } from './weights.ts'
 
 function aModel(node: Partial<NodeView> = {}) {
   const told: string[] = []
@@ -138,6 +140,21 @@ describe('ServiceModel leaves out ports that ask too much of the kernel, and say
     model.takeChanges()
     expect([...model.views()]).toHaveLength(4)
     expect(told[0]).toContain('the port is left out')
+  })
+
+  test.each([
+    ['weights of the Service', { [WEIGHTS_ANNOTATION]: '10.1.0.1=127, 10.1.0.2=128' }, {}],
+    ['weights of a slice', {}, { [WEIGHTS_ANNOTATION]: '10.1.0.1=127, 10.1.0.2=128' }],
+    ['least connections', { [BALANCE_ANNOTATION]: 'least-connections' }, {}],
+  ])('where %s give two endpoints 256 places', (_, annotations, ofSlice) => {
+    const { model } = aModel()
+    const ports = names.slice(0, 100).map((name, i) => ({ name, port: i + 1 }))
+    const externalIPs = many(200, (i) => `203.0.113.${i}`)
+    model.setService(service({ annotations, externalIPs, ports }))
+    model.setSlice(slice(['10.1.0.1', '10.1.0.2'], { annotations: ofSlice, ports }))
+    model.takeChanges()
+    // 257 entries for each of 202 frontends.
+    expect([...model.views()]).toHaveLength(19)
   })
 
   test('and serves them when they ask for less', () => {

@@ -1,5 +1,6 @@
 // All ports of one service at once.
 
+import { mostPlaces } from '../lib/apportion.ts'
 import { growList } from '../lib/grow-list.ts'
 import { maglevSize } from '../lib/maglev.ts'
 import { type Balance, isHash } from './balance.ts'
@@ -113,11 +114,19 @@ function entriesOf(port: ServicePortInfo, sources: readonly PortSource[], node: 
   const frontends = 2 + loadBalancerIPs.length + externalIPs.length
   // The node's own connections to a load balancer's address have that address as their source.
   const allowed = sourceRanges.length === 0 ? 0 : sourceRanges.length + loadBalancerIPs.length
+  return frontends * (1 + countPlaces(port, sources, node)) + loadBalancerIPs.length * allowed
+}
+
+/** The most places of a list. Two endpoints that differ in weight may need 256. */
+function countPlaces({ service: { annotations } }: ServicePortInfo, sources: readonly PortSource[], node: NodeView) {
   const endpoints = countEndpoints(sources)
-  const places = isHash(port.service.annotations.balance ?? node.balance ?? 'random')
-    ? maglevSize(endpoints)
-    : endpoints
-  return frontends * (1 + places) + loadBalancerIPs.length * allowed
+  const balance = annotations.balance ?? node.balance ?? 'random'
+  if (isHash(balance)) return maglevSize(endpoints)
+  const mayDiffer =
+    balance === 'least-connections' ||
+    annotations.weights !== undefined ||
+    sources.some(({ record }) => record.weights !== undefined)
+  return mayDiffer && endpoints > 1 ? mostPlaces(endpoints) : endpoints
 }
 
 function healthCheckOf(info: ServiceInfo, countLocal: () => number): HealthCheck | undefined {

@@ -126,6 +126,49 @@ test('at first, those to endpoints that are not there any more; those that go me
   expect(seen).toContain('refuse 2')
 })
 
+test('reads the connections once where many endpoints are gone, and each connection only once', async () => {
+  const endpoints = Array.from({ length: 1000 }, (_, i) => `10.2.${i >> 8}.${i & 255}:8080`)
+  const { clock, seen, kernel, show } = setUp([...endpoints, B].map((each, i) => flow('10.0.0.1', 80, each, i)))
+  const asked: (string | undefined)[] = []
+  const find = kernel.find.bind(kernel)
+  kernel.find = (family, isWanted, answerer) => {
+    asked.push(answerer)
+    return find(family, isWanted)
+  }
+  show({ present: [B, ...endpoints] })
+  await clock.advance(MISSING_MS)
+  show({ present: [B] })
+  await clock.advance(MISSING_MS)
+  expect(asked).toEqual([undefined, undefined])
+  expect(seen[0]?.split(' ')).toHaveLength(1 + endpoints.length)
+  show({ present: [] })
+  await clock.advance(MISSING_MS)
+  expect(asked.slice(2)).toEqual([B])
+})
+
+test('rests for three times as long as it worked', async () => {
+  const { clock, seen, kernel, show } = setUp([flow('10.0.0.1', 80, A, 1), flow('10.0.0.1', 80, B, 2)])
+  show({ present: [A, B] })
+  await clock.advance(MISSING_MS)
+  const find = kernel.find.bind(kernel)
+  let answer = () => {}
+  kernel.find = async (...query) => {
+    await new Promise<void>((resolve) => (answer = resolve))
+    return find(...query)
+  }
+  show({ present: [B] })
+  await clock.advance(MISSING_MS)
+  show({ present: [] })
+  await clock.advance(MISSING_MS)
+  kernel.find = find
+  answer()
+  await clock.advance(3 * MISSING_MS - 1)
+  expect(seen).toContain('refuse 1')
+  expect(seen).not.toContain('refuse 2')
+  await clock.advance(1)
+  expect(seen).toContain('refuse 2')
+})
+
 test('what failed is tried again', async () => {
   const { clock, seen, failures, kernel, show } = setUp([flow('10.0.0.1', 80, A)])
   let isRefused = true

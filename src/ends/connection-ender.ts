@@ -10,7 +10,7 @@ import { nextTurn } from '../lib/next-turn.ts'
 import type { EndpointEnds } from '../model/ends.ts'
 import type { NodeView, ServicePortChange, ServicePortName, ServicePortView } from '../model/types.ts'
 import { ENDED_MS } from './plan-table.ts'
-import { flowsTo } from './flows-to.ts'
+import { FrontendIndex } from './frontend-index.ts'
 
 /** What this takes of the kernel. */
 export interface EndsKernel {
@@ -44,6 +44,13 @@ const FORGET_MS = 1000
 const RETRY_MS = 1000
 /** So many connections take some ten milliseconds. */
 const AT_ONCE = 1000
+/**
+ * The most endpoints whose connections are read one by one: the kernel goes through all connections each time, and a tenant may remove
+ * a thousand endpoints at once.
+ */
+const FEW_ENDPOINTS = 8
+/** After work it rests for so many times as long: an owner whose endpoints come and go all the time gets a quarter of a processor. */
+const REST = 3
 /** All endpoints that are not there: where what was there before is not known. */
 const UNKNOWN = ''
 
@@ -54,6 +61,9 @@ interface Port {
   readonly due: Map<string, number>
 }
 
+/** Endpoints whose time has come, as `ip:port`. */
+type Due = ReadonlyMap<ServicePortName, ReadonlySet<string>>
+
 export class ConnectionEnder {
   readonly #options: ConnectionEnderOptions
   readonly #ports = new Map<ServicePortName, Port>()
@@ -63,6 +73,7 @@ export class ConnectionEnder {
   readonly #timers = new Set<Timer>()
   #closing: Timer | undefined
   #working: Promise<void> | undefined
+  #restsUntilMs = 0
   #isStopped = false
 
   constructor(options: ConnectionEnderOptions) {
@@ -117,11 +128,16 @@ export class ConnectionEnder {
     for (const { due } of this.#ports.values()) for (const atMs of due.values()) firstMs = Math.min(firstMs, atMs)
     if (firstMs === Infinity) return
     const { clock } = this.#options
-    this.#timer = clock.setTimeout(() => this.#begin(), Math.max(0, firstMs - clock.monotonicNow()))
+    const atMs = Math.max(firstMs, this.#restsUntilMs)
+    this.#timer = clock.setTimeout(() => this.#begin(), Math.max(0, atMs - clock.monotonicNow()))
   }
 
   #begin(): void {
+    const { clock } = this.#options
+    const beganMs = clock.monotonicNow()
     this.#working = this.#work().finally(() => {
+      const endedMs = clock.monotonicNow()
+      this.#restsUntilMs = endedMs + REST * (endedMs - beganMs)
       this.#working = undefined
       this.#schedule()
     })
@@ -129,33 +145,41 @@ export class ConnectionEnder {
 
   async #work(): Promise<void> {
     const { clock, failures } = this.#options
-    for (const [name, port] of this.#ports) {
-      for (const [endpoint, atMs] of port.due) {
-        if (atMs > clock.monotonicNow() || this.#isStopped) continue
-        port.due.delete(endpoint)
-        try {
-          await this.#end(name, endpoint)
-          failures.onMended()
-        } catch (error) {
-          port.due.set(endpoint, clock.monotonicNow() + RETRY_MS)
-          failures.onFailed(error, RETRY_MS)
-          await this.#close()
-        }
-      }
+    const due = this.#takeDue()
+    try {
+      await this.#end(due)
+      failures.onMended()
+    } catch (error) {
+      const againMs = clock.monotonicNow() + RETRY_MS
+      for (const [name, endpoints] of due)
+        for (const endpoint of endpoints) this.#ports.get(name)?.due.set(endpoint, againMs)
+      failures.onFailed(error, RETRY_MS)
+      await this.#close()
     }
   }
 
-  async #end(name: ServicePortName, endpoint: string): Promise<void> {
+  #takeDue(): Due {
+    const nowMs = this.#options.clock.monotonicNow()
+    const taken = new Map<ServicePortName, ReadonlySet<string>>()
+    for (const [name, { due }] of this.#ports) {
+      const endpoints = [...due].flatMap(([endpoint, atMs]) => (atMs > nowMs ? [] : endpoint))
+      if (endpoints.length > 0) taken.set(name, new Set(endpoints))
+      for (const endpoint of endpoints) due.delete(endpoint)
+    }
+    return taken
+  }
+
+  async #end(due: Due): Promise<void> {
     const { kernel, onEnded } = this.#options
     const { family } = this.#node!
-    const answerer = endpoint === UNKNOWN ? undefined : endpoint
-    const found = await kernel.find(family, this.#isOver(name, answerer), answerer)
+    const found = await this.#find(due)
     for (let first = 0; first < found.length; first += AT_ONCE) {
       if (first > 0) await nextTurn()
       const ending = await (this.#ending ??= kernel.open(family))
       // The endpoint may have come back meanwhile.
-      const flows = found.slice(first, first + AT_ONCE).filter(this.#isOver(name, answerer))
-      if (flows.length === 0 || this.#isStopped) return
+      const flows = found.slice(first, first + AT_ONCE).filter(this.#isOver(due))
+      if (this.#isStopped) return
+      if (flows.length === 0) continue
       ending.refuse(flows)
       ending.wake(flows)
       onEnded(flows.length)
@@ -163,17 +187,40 @@ export class ConnectionEnder {
     }
   }
 
-  /** As the service port is now: connections that it sent to this endpoint, or to any that is not there. */
-  #isOver(name: ServicePortName, answerer: string | undefined): (flow: Flow) => boolean {
-    const port = this.#ports.get(name)
-    if (port === undefined) return () => false
-    const isOfPort = flowsTo(port.view, (address) => this.#isNodePortAddress(address))
-    // What is known has a time of its own.
-    const known = answerer === undefined ? [...port.ends.ending, ...port.due.keys()] : []
-    const kept = new Set([...port.ends.present, ...known])
+  async #find(due: Due): Promise<readonly Flow[]> {
+    const { kernel } = this.#options
+    const { family } = this.#node!
+    const isOver = this.#isOver(due)
+    const endpoints = new Set([...due.values()].flatMap((each) => [...each]))
+    const asked = endpoints.has(UNKNOWN) || endpoints.size > FEW_ENDPOINTS ? [undefined] : endpoints
+    const found: (readonly Flow[])[] = []
+    for (const endpoint of asked) {
+      // What the kernel does alone has no turns.
+      if (found.length > 0) await nextTurn()
+      if (this.#isStopped) return []
+      found.push(await kernel.find(family, isOver, endpoint))
+    }
+    return found.flat()
+  }
+
+  /** As the service ports are now: connections that they sent to endpoints that are due. */
+  #isOver(due: Due): (flow: Flow) => boolean {
+    const index = new FrontendIndex((address) => this.#isNodePortAddress(address))
+    const kept = new Map<ServicePortName, ReadonlySet<string>>()
+    for (const [name, endpoints] of due) {
+      const port = this.#ports.get(name)
+      if (port === undefined) continue
+      index.add(port.view)
+      // What is known has a time of its own.
+      const known = [...port.ends.ending, ...port.due.keys()].filter((endpoint) => !endpoints.has(endpoint))
+      kept.set(name, new Set([...port.ends.present, ...known]))
+    }
     return (flow) => {
+      const name = index.portOf(flow)
+      if (name === undefined) return false
+      const endpoints = due.get(name)!
       const by = joinHostPort(flow.reply.src, flow.reply.sport)
-      return (answerer === undefined || by === answerer) && !kept.has(by) && isOfPort(flow)
+      return (endpoints.has(by) || endpoints.has(UNKNOWN)) && !kept.get(name)!.has(by)
     }
   }
 

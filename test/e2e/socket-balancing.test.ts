@@ -274,7 +274,7 @@ else {
         // Its packets arrive with another address.
         expect(await wayOf(inner, unknown)).toBe('unknown')
       } finally {
-        localPod.run('nft', ['destroy', 'table', 'ip', 'inner'])
+        localPod.run('nft', ['-f', '-'], 'table ip inner; delete table ip inner')
         await server[Symbol.asyncDispose]()
         inner.close()
         rmSync(folder, { recursive: true })

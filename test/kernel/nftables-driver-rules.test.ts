@@ -12,7 +12,7 @@ import { makeSet } from '../../src/nftables/make-set.ts'
 const SETS = `
   map endpoints { typeof ip daddr . meta l4proto . th dport . numgen random mod 2 : ip daddr . th dport; }
   map nodeport-endpoints { typeof meta l4proto . th dport . numgen random mod 2 : ip daddr . th dport; }
-  map affinity { type ipv4_addr : ipv4_addr . inet_service; flags dynamic,timeout; size 65535; }
+  map affinity { type ipv4_addr : ipv4_addr . inet_service; flags dynamic,timeout; size 1000; }
   map jumps { type ipv4_addr . inet_proto . inet_service : verdict; }
   set count-3 { type ipv4_addr . inet_proto . inet_service; }
   set cluster-ips { type ipv4_addr; }

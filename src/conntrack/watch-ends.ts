@@ -2,12 +2,16 @@
 
 import { filterFlowEvents } from '../bpf/packet-filter.ts'
 import type { Family } from '../lib/ip.ts'
+import { NetlinkClient } from '../netlink/client.ts'
 import type { Message } from '../netlink/message.ts'
 import { decodeNetfilterMessage } from '../netlink/nfnetlink.ts'
-import { NLM_F_CREATE } from '../netlink/uapi/netlink.ts'
+import { NetlinkSocket } from '../netlink/socket.ts'
+import { NETLINK_NETFILTER, NLM_F_CREATE, NLM_F_DUMP } from '../netlink/uapi/netlink.ts'
+import { Writer } from '../netlink/writer.ts'
 import { countsFrom, type FlowCounts, type FlowTuple, tupleFromBytes } from './driver.ts'
-import { AF, eventAttributes, tupleFromAttributes } from './messages.ts'
+import { AF, eventAttributes, tupleFromAttributes, writeFlowMessage } from './messages.ts'
 import * as uapi from './uapi.ts'
+import { conntrackVocabulary } from './vocabulary.ts'
 import { kindOf, watchFlowMessages } from './watch.ts'
 
 /** A connection begins, is about to end, or is forgotten by the kernel. */
@@ -55,6 +59,28 @@ export function watchEnds({ onEvent, onLost, translatedOnly }: EndsOptions): { c
         reset: uapi.TCP_CONNTRACK_CLOSE,
       }),
   })
+}
+
+/** The connections that are open now, as if they began. Other work gets its turns meanwhile. */
+export async function readOpen(onEvent: (event: EndEvent) => void): Promise<void> {
+  const socket = new NetlinkSocket(NETLINK_NETFILTER, { receiveBuffer: 4 << 20, vocabulary: conntrackVocabulary })
+  try {
+    const client = new NetlinkClient(socket.exchange)
+    for (const family of [4, 6] as const) {
+      const writer = new Writer()
+      writeFlowMessage(writer, { message: 'get', family, flags: NLM_F_DUMP }, {})
+      await client.dumpInPieces('list connections', writer.written(), (message) => {
+        const event = decodeEvent(message)
+        if (event !== undefined && !hasEnded(event)) onEvent({ ...event, kind: 'begun' })
+      })
+    }
+  } finally {
+    socket.close()
+  }
+}
+
+function hasEnded({ tcpState }: EndEvent): boolean {
+  return tcpState === uapi.TCP_CONNTRACK_TIME_WAIT || tcpState === uapi.TCP_CONNTRACK_CLOSE
 }
 
 const KINDS = { begun: 'begun', changed: 'closing', ended: 'gone' } as const

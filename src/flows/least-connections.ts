@@ -1,7 +1,7 @@
 // Counts the connections that are open to the backends of Services with least connections, while there are such Services: the kernel
 // reports connections only while a program listens.
 
-import { watchEnds } from '../conntrack/watch-ends.ts'
+import { readOpen, watchEnds } from '../conntrack/watch-ends.ts'
 import type { Clock, Timer } from '../lib/clock.ts'
 import { type Family, joinHostPort } from '../lib/ip.ts'
 import type { Logger } from '../lib/log.ts'
@@ -17,6 +17,8 @@ export interface LeastConnectionsOptions {
 }
 
 const TICK_MS = 500
+/** The table of connections may have hundreds of thousands: so long it is not read again. */
+const READ_EVERY_MS = 10_000
 const PROTOCOLS = { TCP: 6, UDP: 17, SCTP: 132 } as const
 
 interface Port {
@@ -33,6 +35,9 @@ export class LeastConnections {
   readonly #ports = new Map<string, Port>()
   #watch: { readonly counts: OpenConnections; close(): void } | undefined
   #timer: Timer | undefined
+  /** What is open is not all known: from before there was such a Service, or because notifications were lost. */
+  #isMissing = false
+  #readAgainMs = 0
   #isClosed = false
 
   constructor(options: LeastConnectionsOptions) {
@@ -46,7 +51,9 @@ export class LeastConnections {
       const id = `${family} ${name}`
       if (after?.backends.balance === 'least-connections') {
         if (before?.backends === after.backends && this.#ports.has(id)) continue
-        this.#ports.set(id, { family, name, keys: keysOf(after), loads: this.#ports.get(id)?.loads ?? new Map() })
+        const known = this.#ports.get(id)
+        this.#isMissing ||= known === undefined
+        this.#ports.set(id, { family, name, keys: keysOf(after), loads: known?.loads ?? new Map() })
         changed = true
       } else if (this.#ports.delete(id)) changed = true
     }
@@ -74,7 +81,24 @@ export class LeastConnections {
     }
     const { counts } = this.#watch
     counts.watch(new Set([...this.#ports.values()].flatMap(({ keys }) => [...keys.values()])))
+    this.#readMissing(counts)
     this.#timer ??= this.#wait()
+  }
+
+  #readMissing(counts: OpenConnections): void {
+    const nowMs = this.#options.clock.monotonicNow()
+    if (!this.#isMissing || nowMs < this.#readAgainMs) return
+    this.#isMissing = false
+    this.#readAgainMs = Infinity
+    counts
+      .addOpen(readOpen)
+      .catch((error: unknown) => {
+        this.#isMissing = true
+        this.#options.log.error(error, 'Cannot count connections')
+      })
+      .finally(() => {
+        this.#readAgainMs = this.#options.clock.monotonicNow() + READ_EVERY_MS
+      })
   }
 
   #open(): { readonly counts: OpenConnections; close(): void } {
@@ -82,7 +106,10 @@ export class LeastConnections {
     const counts = new OpenConnections(() => clock.monotonicNow())
     const watch = watchEnds({
       onEvent: (event) => counts.add(event),
-      onLost: () => counts.forget(),
+      onLost: () => {
+        counts.forget()
+        this.#isMissing = true
+      },
       // What a process chose at connect() is not translated, and counts.
       translatedOnly: false,
     })
@@ -95,7 +122,9 @@ export class LeastConnections {
 
   #tick(): void {
     if (this.#isClosed || this.#watch === undefined) return
-    const seen = this.#watch.counts.look()
+    const { counts } = this.#watch
+    this.#readMissing(counts)
+    const seen = counts.look()
     for (const port of this.#ports.values()) {
       const loads = new Map<string, { open: number; begun: number }>()
       for (const [backend, key] of port.keys) {
@@ -115,6 +144,7 @@ export class LeastConnections {
     this.#timer = undefined
     this.#watch?.close()
     this.#watch = undefined
+    this.#isMissing = true
   }
 }
 

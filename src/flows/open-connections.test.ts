@@ -48,3 +48,31 @@ test('forget() counts what begins from then on', () => {
   pass(500)
   expect(counts.look().get(key)).toEqual({ open: 1, begun: 2 })
 })
+
+test('addOpen() takes what is open already, but for what ended while it was read, and counts nothing twice', async () => {
+  const { counts, event, pass } = aCounter()
+  await counts.addOpen(async (onOpen) => {
+    event('begun', 1)
+    event('gone', 2)
+    for (const id of [1, 2, 3])
+      onOpen({ kind: 'begun', id, protocol: 6, reply: { src: '10.1.0.5', sport: 8080 } } as EndEvent)
+  })
+  pass(500)
+  expect(counts.look().get(key)).toEqual({ open: 2, begun: 1 })
+  event('gone', 2)
+  event('gone', 3)
+  pass(500)
+  expect(counts.look().get(key)).toEqual({ open: 1, begun: 0 })
+})
+
+test('a backend that comes back has the connections that it kept', () => {
+  const { counts, event, pass } = aCounter()
+  event('begun', 1)
+  event('begun', 2)
+  counts.watch(new Set())
+  expect(counts.look()).toEqual(new Map())
+  event('gone', 1)
+  counts.watch(new Set([key]))
+  pass(500)
+  expect(counts.look().get(key)).toEqual({ open: 1, begun: 0 })
+})

@@ -417,3 +417,50 @@ describe('ServiceModel, when connections are tried again', () => {
     expect(model.takeChanges()).toEqual([])
   })
 })
+
+describe('Least connections', () => {
+  const least = { [BALANCE_ANNOTATION]: 'least-connections' }
+  const addresses = ['10.1.0.1', '10.1.0.2']
+  const loads = (first: number) =>
+    new Map(addresses.map((ip, i) => [`${ip}:8080`, { open: i === 0 ? first : 2, begun: 5 }]))
+  const weightsOf = (model: ServiceModel) => model.view('default/web')?.backends.map(({ weight }) => weight)
+
+  function aBusyModel() {
+    const { model } = aModel()
+    model.setService(service({ annotations: least }))
+    model.setSlice(slice(addresses))
+    model.takeChanges()
+    expect(model.setLoads('default/web', loads(40))).toBe(true)
+    expect(words(model.takeChanges())).toEqual(['~default/web'])
+    expect(weightsOf(model)).toEqual([16, 32])
+    return model
+  }
+
+  test('who has more connections open gets a smaller share, and comes back when nothing goes on', () => {
+    const model = aBusyModel()
+    expect(model.setLoads('default/web', new Map())).toBe(true)
+    expect(model.setLoads('default/web', new Map())).toBe(true)
+    model.takeChanges()
+    expect(weightsOf(model)).toEqual([undefined, undefined])
+    expect(model.setLoads('default/web', new Map())).toBe(false)
+  })
+
+  test('shares are forgotten with the annotation, and with the service', () => {
+    const model = aBusyModel()
+    model.setService(service())
+    model.takeChanges()
+    model.setService(service({ annotations: least }))
+    model.takeChanges()
+    expect(weightsOf(model)).toEqual([undefined, undefined])
+    model.setLoads('default/web', loads(40))
+    model.deleteService('default/web')
+    model.takeChanges()
+    model.setService(service({ annotations: least }))
+    model.takeChanges()
+    expect(weightsOf(model)).toEqual([undefined, undefined])
+  })
+
+  test('a service port that nobody has is left alone', () => {
+    expect(aBusyModel().setLoads('default/other', loads(40))).toBe(false)
+  })
+})

@@ -17,7 +17,7 @@ import type { EndpointPlaces } from './node-name-problem.ts'
 import type { ProblemLog } from './problems.ts'
 import { planServicePorts } from './service-plan.ts'
 import type { ServicePlan } from './service-plan.ts'
-import { moveRungs, type Rungs, sameRungs, type SeenLoads } from './shares.ts'
+import { isIdle, moveRungs, type Rungs, sameRungs, type SeenLoads } from './shares.ts'
 import { DEFAULT_WEIGHT } from './weights.ts'
 import { parseService, sameService } from './service-ports.ts'
 import type { ServiceInfo } from './service-ports.ts'
@@ -139,6 +139,8 @@ export class ServiceModel {
       this.#rungs.delete(name)
       return false
     }
+    // Most are idle, and at rest.
+    if (!this.#rungs.has(name) && isIdle(loads)) return false
     const listed = new Set(view.backends.map(({ ip, port }) => joinHostPort(ip, port)))
     const weights = new Map(
       this.endpointsOf(view).flatMap(({ ip, port, weight }) => {
@@ -149,7 +151,8 @@ export class ServiceModel {
     const before = this.#rungs.get(name) ?? NO_RUNGS
     const rungs = moveRungs(weights, loads, before)
     if (sameRungs(before, rungs)) return false
-    this.#rungs.set(name, rungs)
+    if (rungs.size === 0) this.#rungs.delete(name)
+    else this.#rungs.set(name, rungs)
     this.#markDirty(this.#entries.get(serviceOf(name)))
     return true
   }
@@ -369,6 +372,7 @@ export class ServiceModel {
     for (const view of entry.views) {
       const before = former.get(view.name)
       former.delete(view.name)
+      if (view.backends.balance !== 'least-connections') this.#rungs.delete(view.name)
       if (before !== view) changes.push({ name: view.name, before, after: view })
     }
     for (const name of former.keys()) this.#rungs.delete(name)

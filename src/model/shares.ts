@@ -37,7 +37,7 @@ export function nextRungs(loads: readonly Load[], rungs: readonly number[]): rea
     const far = Math.log2((open + little) / (mean + little))
     return rungs[i]! + (Math.abs(far) < DEAD_BAND ? 0 : Math.round(far))
   })
-  const first = Math.min(...aims)
+  const first = aims.reduce((least, aim) => Math.min(least, aim), Infinity)
   return aims.map((aim, i) => within(aim - first, rungs[i]! - MOST_RUNGS, Math.min(LAST, rungs[i]! + MOST_RUNGS)))
 }
 
@@ -54,6 +54,13 @@ export type SeenLoads = ReadonlyMap<string, Pick<Load, 'open' | 'begun'>>
 
 /** By `ip:port`: the rung of backends that are not on the first. */
 export type Rungs = ReadonlyMap<string, number>
+
+/** Whether so little was seen that nothing moves, but for those that come back. */
+export function isIdle(loads: SeenLoads): boolean {
+  let seen = 0
+  for (const { open, begun } of loads.values()) seen += open + begun
+  return seen < ENOUGH
+}
 
 /** The next rungs; `weights` has the backends that may be chosen. */
 export function moveRungs(weights: ReadonlyMap<string, number>, loads: SeenLoads, rungs: Rungs): Rungs {

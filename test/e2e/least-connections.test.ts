@@ -4,11 +4,12 @@ import { createServer } from 'node:net'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { openBoundSocket } from '../../packages/sandbox/src/netns/sockets.ts'
 import { BALANCE_ANNOTATION, type Balance } from '../../src/model/balance.ts'
+import { pods } from '../support/addresses.ts'
 import { aService, aSlice } from '../support/builders.ts'
 import { Cleanup } from '../support/cleanup.ts'
 import type { Netns } from '../support/netns/netns.ts'
-import { openTcp, type Target } from '../support/netns/probe.ts'
-import { startProxy } from '../support/proxy-process.ts'
+import { openTcp, tcpProbe, type Target } from '../support/netns/probe.ts'
+import { type ProxyProcess, startProxy } from '../support/proxy-process.ts'
 import { openRig, type Rig } from '../support/rig.ts'
 
 const SLOW_MS = 50
@@ -20,13 +21,19 @@ const RATE = 100
 
 const cleanup = new Cleanup()
 let rig: Rig
+let proxy: ProxyProcess
 
 beforeAll(async () => {
   rig = cleanup.use(await openRig())
-  cleanup.use(await startProxy({ netns: rig.network.node, mode: 'nftables', kubeconfig: rig.cluster.kubeconfig }))
+  proxy = await start()
   for (const pod of PODS) cleanup.use(serveInTurn(rig.network.pods[pod], pod, pod === 'remoteB' ? SLOW_MS : FAST_MS))
 })
-afterAll(() => cleanup[Symbol.asyncDispose]())
+afterAll(async () => {
+  await proxy?.[Symbol.asyncDispose]()
+  await cleanup[Symbol.asyncDispose]()
+})
+
+const start = () => startProxy({ netns: rig.network.node, mode: 'nftables', kubeconfig: rig.cluster.kubeconfig })
 
 /** Answers one client after the other, and takes so long for each. */
 function serveInTurn(netns: Netns, host: string, serviceMs: number): AsyncDisposable {
@@ -78,4 +85,30 @@ test('with least connections the slowest clients wait less than half as long as 
   const random = p99(await waitsAt(await aServiceWith('random')))
   const least = p99(await waitsAt(await aServiceWith('least-connections')))
   expect(least, `ms, and ${random} ms at random`).toBeLessThan(random / 2)
+})
+
+test('a proxy that starts counts the connections that are there already', async () => {
+  const service = aService({ annotations: { [BALANCE_ANNOTATION]: 'least-connections' } })
+  const to = { address: service.spec.clusterIP, port: 80 }
+  const { targetPort } = service.spec.ports[0]!
+  rig.cluster.put(service, aSlice(service, PODS))
+  await rig.settled()
+  const busy = { address: pods.localC.ip[4], port: targetPort }
+  const held = await Promise.all(Array.from({ length: 40 }, () => openTcp(rig.network.sources.localPod, busy)))
+  try {
+    await proxy[Symbol.asyncDispose]()
+    proxy = await start()
+    await rig.settled()
+    const hosts: string[] = []
+    for (let i = 0; i < 250; i++) {
+      const answer = await tcpProbe(rig.network.sources.localPod, to)
+      hosts.push(answer.kind === 'answered' ? answer.greeting.host : answer.kind)
+      await new Promise((resolve) => setTimeout(resolve, 20))
+    }
+    // A quarter of them at random; here a 32nd of the share of each other.
+    const late = hosts.slice(100)
+    expect(late.filter((host) => host === 'localC').length, hosts.join(' ')).toBeLessThan(12)
+  } finally {
+    for (const { conversation } of held) conversation.close()
+  }
 })

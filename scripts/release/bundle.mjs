@@ -74,6 +74,8 @@ async function writePrograms(out, { withUi }) {
     cwd: checkout,
     input: inputs,
     platform: 'node',
+    // Node 20 does not know `using`.
+    transform: { target: 'node20' },
     preserveEntrySignatures: false,
     plugins: [
       modules.plugin,

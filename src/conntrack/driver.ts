@@ -6,6 +6,7 @@ import { type Family, formatIp, splitHostPort, ipBytes } from '../lib/ip.ts'
 import {
   answererFilter,
   countedAttributes,
+  type FlowAttributes,
   flowAttributes,
   protocolFilter,
   type TupleBytes,
@@ -17,11 +18,10 @@ import { IPS_SEEN_REPLY } from './uapi.ts'
 import type { Infer } from '../netlink/attributes.ts'
 import type { Message } from '../netlink/message.ts'
 import { NETLINK_NETFILTER, NLM_F_ACK, NLM_F_DUMP } from '../netlink/uapi/netlink.ts'
-import { Writer } from '../netlink/writer.ts'
+import type { Writer } from '../netlink/writer.ts'
 import { errnoName } from '../system/libc.ts'
-import { NetlinkClient } from '../netlink/client.ts'
+import { NetlinkConnection } from '../netlink/connection.ts'
 import { decodeNetfilterMessage } from '../netlink/nfnetlink.ts'
-import { NetlinkSocket } from '../netlink/socket.ts'
 
 const UDP = 17
 
@@ -66,31 +66,28 @@ export interface FlowQuery {
   readonly answerer?: { readonly ip: string; readonly port: number } | undefined
 }
 
-export class Conntrack {
-  readonly #socket = new NetlinkSocket(NETLINK_NETFILTER, {
+export class Conntrack implements Disposable {
+  readonly #netlink = new NetlinkConnection(NETLINK_NETFILTER, {
     receiveBuffer: 4 << 20,
     vocabulary: conntrackVocabulary,
   })
-  readonly #client = new NetlinkClient(this.#socket.exchange)
-  readonly #writer = new Writer()
 
   /**
    * The flows of a family and protocol that are wanted, of all or of those that one endpoint answers. A busy machine has
    * hundreds of thousands of flows: only those that are wanted are kept, and other work gets its turns meanwhile.
    */
   async find({ family, protocol, answerer }: FlowQuery, isWanted: (flow: Flow) => boolean): Promise<Flow[]> {
-    this.#writer.reset()
     const filter =
       answerer === undefined
         ? protocolFilter(protocol)
         : answererFilter({ src: ipBytes(answerer.ip), sport: answerer.port, protocol })
-    writeFlowMessage(this.#writer, { message: 'get', family, flags: NLM_F_DUMP }, filter)
+    const write = (writer: Writer) => writeFlowMessage(writer, { message: 'get', family, flags: NLM_F_DUMP }, filter)
     const found: Flow[] = []
     // Kernels before 5.8 know no filter.
     const isAsked = (flow: Flow) =>
       flow.protocol === protocol &&
       (answerer === undefined || (flow.reply.src === answerer.ip && flow.reply.sport === answerer.port))
-    await this.#client.dumpInPieces('list connections', this.#writer.written(), (message) => {
+    await this.#netlink.dumpInPieces('list connections', write, (message) => {
       const flow = decodeFlow(message)
       if (flow !== undefined && isAsked(flow) && isWanted(flow)) found.push(flow)
     })
@@ -106,29 +103,15 @@ export class Conntrack {
     const toAttributes = ({ src, dst, sport, dport }: FlowTuple) =>
       tupleToAttributes({ src: ipBytes(src), dst: ipBytes(dst), sport, dport, protocol })
     const wanted = 'original' in side ? { original: toAttributes(side.original) } : { reply: toAttributes(side.reply) }
-    this.#writer.reset()
-    writeFlowMessage(this.#writer, { message: 'get', family, flags: 0 }, wanted)
-    try {
-      return this.#client.get('look up a connection', this.#writer.written(), decodeFlow)
-    } catch (error) {
-      if (error instanceof KernelError && error.errno === 'ENOENT') return undefined
-      throw error
-    }
+    return this.#lookUp(family, wanted, decodeFlow)
   }
 
   /** What was counted of a flow; undefined when it is gone, or nothing counts. Addresses are canonical texts. */
   counts(family: Family, protocol: number, { src, dst, sport, dport }: FlowTuple): FlowCounts | undefined {
     const original = tupleToAttributes({ src: ipBytes(src), dst: ipBytes(dst), sport, dport, protocol })
-    this.#writer.reset()
-    writeFlowMessage(this.#writer, { message: 'get', family, flags: 0 }, { original })
-    try {
-      return this.#client.get('look up a connection', this.#writer.written(), (message) =>
-        countsFrom(decodeNetfilterMessage(countedAttributes, message) ?? {}),
-      )
-    } catch (error) {
-      if (error instanceof KernelError && error.errno === 'ENOENT') return undefined
-      throw error
-    }
+    return this.#lookUp(family, { original }, (message) =>
+      countsFrom(decodeNetfilterMessage(countedAttributes, message) ?? {}),
+    )
   }
 
   /** Deletes flows, and returns how many there were: one that ended meanwhile is no error. */
@@ -141,23 +124,37 @@ export class Conntrack {
   }
 
   close(): void {
-    this.#socket.close()
+    this.#netlink.close()
+  }
+
+  [Symbol.dispose](): void {
+    this.close()
+  }
+
+  #lookUp<T>(family: Family, wanted: FlowAttributes, decode: (message: Message) => T | undefined): T | undefined {
+    const write = (writer: Writer) => writeFlowMessage(writer, { message: 'get', family, flags: 0 }, wanted)
+    try {
+      return this.#netlink.get('look up a connection', write, decode)
+    } catch (error) {
+      if (error instanceof KernelError && error.errno === 'ENOENT') return undefined
+      throw error
+    }
   }
 
   #deleteSome(flows: readonly Flow[]): number {
-    this.#writer.reset()
-    for (const [i, flow] of flows.entries()) {
-      const isLast = i === flows.length - 1
-      const original = tupleToAttributes(tupleToBytes(flow))
-      writeFlowMessage(
-        this.#writer,
-        { message: 'delete', family: flow.family, flags: isLast ? NLM_F_ACK : 0 },
-        // A kernel without zones (CONFIG_NF_CONNTRACK_ZONES) refuses to hear of one, of zone 0 too.
-        { original, id: flow.id, ...(flow.zone === 0 ? {} : { zone: flow.zone }) },
-      )
-    }
     let missing = 0
-    const answers = this.#client.batch(this.#writer.written())
+    const { answers } = this.#netlink.batch((writer) => {
+      for (const [i, flow] of flows.entries()) {
+        const isLast = i === flows.length - 1
+        const original = tupleToAttributes(tupleToBytes(flow))
+        writeFlowMessage(
+          writer,
+          { message: 'delete', family: flow.family, flags: isLast ? NLM_F_ACK : 0 },
+          // A kernel without zones (CONFIG_NF_CONNTRACK_ZONES) refuses to hear of one, of zone 0 too.
+          { original, id: flow.id, ...(flow.zone === 0 ? {} : { zone: flow.zone }) },
+        )
+      }
+    })
     for (const { sequence, errno, extack } of answers) {
       if (errno === 0) continue
       if (errnoName(errno) !== 'ENOENT')
@@ -175,20 +172,12 @@ export const conntrackFlows = {
   /** Those that are wanted; only of those that are answered by one endpoint (`ip:port`), if it is given. */
   async findUdp(family: Family, isWanted: (flow: Flow) => boolean, answerer?: string): Promise<Flow[]> {
     const query = { family, protocol: UDP, answerer: answerer === undefined ? undefined : splitHostPort(answerer) }
-    const conntrack = new Conntrack()
-    try {
-      return await conntrack.find(query, isWanted)
-    } finally {
-      conntrack.close()
-    }
+    using conntrack = new Conntrack()
+    return await conntrack.find(query, isWanted)
   },
   delete(flows: readonly Flow[]): number {
-    const conntrack = new Conntrack()
-    try {
-      return conntrack.delete(flows)
-    } finally {
-      conntrack.close()
-    }
+    using conntrack = new Conntrack()
+    return conntrack.delete(flows)
   },
 } as const
 

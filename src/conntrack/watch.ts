@@ -1,11 +1,9 @@
 // Hears of connections as the kernel's connection tracker sees them begin, get an answer, and end.
 
-import { drainSocket } from '../netlink/drain.ts'
-import { type Message, messagesOf } from '../netlink/message.ts'
-import { NetlinkSocket } from '../netlink/socket.ts'
+import type { Message } from '../netlink/message.ts'
+import { subscribe } from '../netlink/subscribe.ts'
 import { NETLINK_NETFILTER, NLM_F_CREATE } from '../netlink/uapi/netlink.ts'
 import { NFNL_SUBSYS_CTNETLINK } from '../netlink/uapi/nfnetlink.ts'
-import { watchReadable } from '../system/readable.ts'
 import { decodeFlow, type Flow } from './driver.ts'
 import {
   IPCTNL_MSG_CT_DELETE,
@@ -43,32 +41,16 @@ export function watchFlows(onEvent: (event: FlowEvent) => void): { close(): void
 
 /** The messages themselves. */
 export function watchFlowMessages({ onMessage, onLost, filter }: FlowMessageOptions): { close(): void } {
-  const socket = new NetlinkSocket(NETLINK_NETFILTER, {
+  return subscribe(NETLINK_NETFILTER, {
     receiveBuffer: RECEIVE_BUFFER,
     vocabulary: conntrackVocabulary,
+    groups: [NFNLGRP_CONNTRACK_NEW, NFNLGRP_CONNTRACK_UPDATE, NFNLGRP_CONNTRACK_DESTROY],
+    prepare: ({ fd }) => filter?.(fd),
+    onMessage: (message) => {
+      if (message.type >> 8 === NFNL_SUBSYS_CTNETLINK) onMessage(message)
+    },
+    onLost,
   })
-  try {
-    filter?.(socket.fd)
-    for (const group of [NFNLGRP_CONNTRACK_NEW, NFNLGRP_CONNTRACK_UPDATE, NFNLGRP_CONNTRACK_DESTROY])
-      socket.setMembership(group, 'join')
-    const readable = watchReadable(socket.fd, () => {
-      const result = drainSocket(socket, (datagram) => {
-        for (const message of messagesOf(datagram)) {
-          if (message.type >> 8 === NFNL_SUBSYS_CTNETLINK) onMessage(message)
-        }
-      })
-      if (result === 'lost') onLost?.()
-    })
-    return {
-      close() {
-        readable.close()
-        socket.close()
-      },
-    }
-  } catch (error) {
-    socket.close()
-    throw error
-  }
 }
 
 export function kindOf({ type, flags }: Message): FlowEvent['kind'] {

@@ -9,11 +9,7 @@ const UDP = 17
 /** `ip:port` of the listeners. */
 export async function forgetFlows(family: Family, listeners: ReadonlySet<string>): Promise<void> {
   if (listeners.size === 0) return
-  const conntrack = new Conntrack()
-  try {
-    const isLed = ({ reply }: Flow) => listeners.has(joinHostPort(reply.src, reply.sport))
-    conntrack.delete(await conntrack.find({ family, protocol: UDP }, isLed))
-  } finally {
-    conntrack.close()
-  }
+  using conntrack = new Conntrack()
+  const isLed = ({ reply }: Flow) => listeners.has(joinHostPort(reply.src, reply.sport))
+  conntrack.delete(await conntrack.find({ family, protocol: UDP }, isLed))
 }

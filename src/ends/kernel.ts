@@ -9,13 +9,9 @@ const TCP = 6
 /** Sockets are opened when they are needed, which is seldom. */
 export const endsKernel: EndsKernel = {
   async find(family, isWanted, answerer) {
-    const conntrack = new Conntrack()
-    try {
-      const query = { family, protocol: TCP, answerer: answerer === undefined ? undefined : splitHostPort(answerer) }
-      return await conntrack.find(query, isWanted)
-    } finally {
-      conntrack.close()
-    }
+    using conntrack = new Conntrack()
+    const query = { family, protocol: TCP, answerer: answerer === undefined ? undefined : splitHostPort(answerer) }
+    return await conntrack.find(query, isWanted)
   },
   forget: (flows) => void conntrackFlows.delete(flows),
   open: async (family) => new (await import('./ending.ts')).Ending(family),

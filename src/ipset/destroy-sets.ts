@@ -3,11 +3,9 @@
 import { existsSync } from 'node:fs'
 import { KernelError } from '../lib/errors.ts'
 import { attr, cstring, nest, u8 } from '../netlink/attributes.ts'
-import { NetlinkClient } from '../netlink/client.ts'
+import { NetlinkConnection } from '../netlink/connection.ts'
 import { beginNetfilterMessage } from '../netlink/nfnetlink.ts'
-import { NetlinkSocket } from '../netlink/socket.ts'
 import { NETLINK_NETFILTER, NLM_F_ACK, NLM_F_EXCL } from '../netlink/uapi/netlink.ts'
-import { Writer } from '../netlink/writer.ts'
 
 // linux/netfilter/ipset/ip_set.h, Linux 6.1
 const NFNL_SUBSYS_IPSET = 6
@@ -23,24 +21,19 @@ const setAttributes = nest({ protocol: attr(IPSET_ATTR_PROTOCOL, u8), name: attr
 export function destroySets(names: readonly string[]): string[] {
   // To ask for a set would make the kernel load the module.
   if (!existsSync('/sys/module/ip_set')) return []
-  const socket = new NetlinkSocket(NETLINK_NETFILTER)
-  try {
-    const client = new NetlinkClient(socket.exchange)
-    return names.filter((name) => destroySet(client, name))
-  } finally {
-    socket.close()
-  }
+  using netlink = new NetlinkConnection(NETLINK_NETFILTER)
+  return names.filter((name) => destroySet(netlink, name))
 }
 
-function destroySet(client: NetlinkClient, name: string): boolean {
-  const writer = new Writer()
+function destroySet(netlink: NetlinkConnection, name: string): boolean {
   // Without NLM_F_EXCL the kernel acknowledges where there is no such set.
   const flags = NLM_F_ACK | NLM_F_EXCL
-  beginNetfilterMessage(writer, { subsystem: NFNL_SUBSYS_IPSET, message: IPSET_CMD_DESTROY, flags })
-  setAttributes.write(writer, { protocol: IPSET_PROTOCOL, name })
-  writer.endMessage()
   try {
-    client.request(`destroy the set ${name}`, writer.written())
+    netlink.request(`destroy the set ${name}`, (writer) => {
+      beginNetfilterMessage(writer, { subsystem: NFNL_SUBSYS_IPSET, message: IPSET_CMD_DESTROY, flags })
+      setAttributes.write(writer, { protocol: IPSET_PROTOCOL, name })
+      writer.endMessage()
+    })
     return true
   } catch (error) {
     if (error instanceof KernelError) return false

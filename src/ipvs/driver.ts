@@ -20,11 +20,10 @@ import {
 } from './bytes/messages.ts'
 import { IPVS_GENL_NAME } from './bytes/uapi.ts'
 import { NETLINK_GENERIC } from '../netlink/uapi/netlink.ts'
-import { Writer } from '../netlink/writer.ts'
+import type { Writer } from '../netlink/writer.ts'
 import { findGenericFamily } from '../netlink/generic-netlink.ts'
 import { errnoName } from '../system/libc.ts'
-import { NetlinkClient } from '../netlink/client.ts'
-import { NetlinkSocket } from '../netlink/socket.ts'
+import { NetlinkConnection } from '../netlink/connection.ts'
 import { ProcFile } from '../system/proc-file.ts'
 
 /** All virtual servers and destinations of both families, as the kernel prints them. */
@@ -40,24 +39,30 @@ export function openIpvsConnections(): ProcFile {
 /** Messages that are sent at once. The kernel answers none but the last and those that it refuses. */
 const CHUNK = 1000
 
-export class IpvsDriver {
-  readonly #socket: NetlinkSocket
-  readonly #client: NetlinkClient
-  readonly #writer = new Writer()
+export class IpvsDriver implements Disposable {
+  readonly #netlink = new NetlinkConnection(NETLINK_GENERIC)
   readonly #family: number
   readonly #connections: ProcFile
 
   /** Throws an UnsupportedError when the kernel has no IPVS. */
   constructor() {
-    this.#socket = new NetlinkSocket(NETLINK_GENERIC)
-    this.#client = new NetlinkClient((request, mode) => this.#socket.exchange(request, mode))
-    const family = findGenericFamily(this.#client, IPVS_GENL_NAME)
+    const family = findGenericFamily(this.#netlink, IPVS_GENL_NAME)
     if (family === undefined) {
-      this.#socket.close()
+      this.#netlink.close()
       throw new UnsupportedError('IPVS', 'the kernel module ip_vs is missing')
     }
     this.#family = family
     this.#connections = openIpvsConnections()
+  }
+
+  /** Undefined when the kernel has no IPVS. */
+  static tryOpen(): IpvsDriver | undefined {
+    try {
+      return new IpvsDriver()
+    } catch (error) {
+      if (error instanceof UnsupportedError) return undefined
+      throw error
+    }
   }
 
   /**
@@ -77,18 +82,14 @@ export class IpvsDriver {
   }
 
   readServers(): VirtualServer[] {
-    this.#writer.reset()
-    writeServersRequest(this.#writer, this.#family)
-    return this.#client.dump('list virtual servers', this.#writer.written(), decodeServer)
+    const write = (writer: Writer) => writeServersRequest(writer, this.#family)
+    return this.#netlink.dump('list virtual servers', write, decodeServer)
   }
 
   /** The destinations of a server; none when there is no such server. */
   readDestinations(server: ServerId): DestinationState[] {
-    this.#writer.reset()
-    writeDestinationsRequest(this.#writer, this.#family, server)
-    return this.#client.dump('list destinations', this.#writer.written(), (message) =>
-      decodeDestination(message, server.family),
-    )
+    const write = (writer: Writer) => writeDestinationsRequest(writer, this.#family, server)
+    return this.#netlink.dump('list destinations', write, (message) => decodeDestination(message, server.family))
   }
 
   /** All connections, as the kernel prints them, piece by piece while other work goes on. False: it does not print them. */
@@ -97,33 +98,34 @@ export class IpvsDriver {
   }
 
   info(): IpvsInfo {
-    this.#writer.reset()
-    writeInfoRequest(this.#writer, this.#family)
-    return this.#client.get('ask IPVS for its version', this.#writer.written(), decodeInfo)
+    return this.#netlink.get('ask IPVS for its version', (to) => writeInfoRequest(to, this.#family), decodeInfo)
   }
 
   readTimeouts(): IpvsTimeouts {
-    this.#writer.reset()
-    writeTimeoutsRequest(this.#writer, this.#family)
-    return this.#client.get('read the timeouts of IPVS', this.#writer.written(), decodeTimeouts)
+    return this.#netlink.get(
+      'read the timeouts of IPVS',
+      (to) => writeTimeoutsRequest(to, this.#family),
+      decodeTimeouts,
+    )
   }
 
   setTimeouts(timeouts: IpvsTimeouts): void {
-    this.#writer.reset()
-    writeTimeouts(this.#writer, this.#family, timeouts)
-    this.#client.request('set the timeouts of IPVS', this.#writer.written())
+    this.#netlink.request('set the timeouts of IPVS', (writer) => writeTimeouts(writer, this.#family, timeouts))
   }
 
   close(): void {
-    this.#socket.close()
+    this.#netlink.close()
     this.#connections.close()
   }
 
+  [Symbol.dispose](): void {
+    this.close()
+  }
+
   #applyChunk(ops: readonly IpvsOp[]): number {
-    this.#writer.reset()
-    for (const [i, op] of ops.entries()) writeOp(this.#writer, this.#family, op, i === ops.length - 1)
-    const messages = this.#writer.written()
-    const answers = this.#client.batch(messages)
+    const { bytes, answers } = this.#netlink.batch((writer) => {
+      for (const [i, op] of ops.entries()) writeOp(writer, this.#family, op, i === ops.length - 1)
+    })
     const refused = answers.find(({ errno }) => errno !== 0)
     if (refused !== undefined) {
       throw new KernelError(describeOp(ops[refused.sequence]!), errnoName(refused.errno), refused.extack)
@@ -132,6 +134,6 @@ export class IpvsDriver {
     if (!answers.some(({ sequence }) => sequence === ops.length - 1)) {
       throw new KernelError('program IPVS', 'ENOMSG', 'the kernel did not answer')
     }
-    return messages.length
+    return bytes
   }
 }

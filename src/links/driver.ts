@@ -4,12 +4,11 @@ import { KernelError, UnsupportedError } from '../lib/errors.ts'
 import { type Family, familyOf, formatIp, ipFamily, parseIp } from '../lib/ip.ts'
 import type { LinkOp } from './types.ts'
 import { decodeAddress, writeAddressesRequest, writeDeleteAddress, writeNewAddress } from './bytes/address.ts'
-import { type Link, decodeLink, writeDeleteLink, writeLinkRequest, writeNewLink } from './bytes/link.ts'
+import { type Link, type NewLink, decodeLink, writeDeleteLink, writeLinkRequest, writeNewLink } from './bytes/link.ts'
 import { NETLINK_ROUTE } from '../netlink/uapi/netlink.ts'
-import { Writer } from '../netlink/writer.ts'
+import type { Writer } from '../netlink/writer.ts'
 import { errnoName } from '../system/libc.ts'
-import { NetlinkClient } from '../netlink/client.ts'
-import { NetlinkSocket } from '../netlink/socket.ts'
+import { NetlinkConnection } from '../netlink/connection.ts'
 
 /** Messages that are sent at once. */
 const CHUNK = 500
@@ -17,11 +16,9 @@ const CHUNK = 500
 /** What an operation may be refused with when it is done already. */
 const DONE: Readonly<Record<LinkOp['op'], string>> = { addAddress: 'EEXIST', deleteAddress: 'EADDRNOTAVAIL' }
 
-export class LinkDriver {
+export class LinkDriver implements Disposable {
   readonly name: string
-  readonly #socket = new NetlinkSocket(NETLINK_ROUTE)
-  readonly #client = new NetlinkClient((request, mode) => this.#socket.exchange(request, mode))
-  readonly #writer = new Writer()
+  readonly #netlink = new NetlinkConnection(NETLINK_ROUTE)
   #index: number | undefined
   /** The addresses that the link has, as far as this driver knows. */
   readonly #known = new Set<string>()
@@ -54,9 +51,7 @@ export class LinkDriver {
   /** Deletes the link with its addresses; harmless when there is none. */
   delete(): void {
     if (this.#find() === undefined) return
-    this.#writer.reset()
-    writeDeleteLink(this.#writer, this.name)
-    this.#client.request(`delete link ${this.name}`, this.#writer.written())
+    this.#netlink.request(`delete link ${this.name}`, (writer) => writeDeleteLink(writer, this.name))
     this.#index = undefined
   }
 
@@ -81,51 +76,43 @@ export class LinkDriver {
   }
 
   close(): void {
-    this.#socket.close()
+    this.#netlink.close()
+  }
+
+  [Symbol.dispose](): void {
+    this.close()
   }
 
   #applyChunk(ops: readonly LinkOp[]): number {
     if (this.#index === undefined) this.ensure()
-    this.#writer.reset()
     for (const op of ops) {
       if (op.op === 'addAddress') this.#known.add(op.address)
       else this.#known.delete(op.address)
     }
-    for (const [i, op] of ops.entries()) this.#write(this.#index!, op, i === ops.length - 1)
-    const messages = this.#writer.written()
-    const answers = this.#client.batch(messages)
+    const { bytes, answers } = this.#netlink.batch((writer) => {
+      for (const [i, op] of ops.entries()) writeLinkOp(writer, this.#index!, op, i === ops.length - 1)
+    })
     for (const { sequence, errno, extack } of answers) {
       const op = ops[sequence]!
       if (errno === 0 || errnoName(errno) === DONE[op.op]) continue
       const what = op.op === 'addAddress' ? 'add address' : 'delete address'
       throw new KernelError(`${what} ${op.address} (link ${this.name})`, errnoName(errno), extack)
     }
-    return messages.length
+    return bytes
   }
 
   #list(family: Family): { readonly own: string[]; readonly others: string[] } {
-    this.#writer.reset()
-    writeAddressesRequest(this.#writer, family)
-    const addresses = this.#client.dump('list addresses', this.#writer.written(), decodeAddress)
+    const write = (writer: Writer) => writeAddressesRequest(writer, family)
+    const addresses = this.#netlink.dump('list addresses', write, decodeAddress)
     const own: string[] = []
     const others: string[] = []
     for (const { link, address } of addresses) (link === this.#index ? own : others).push(formatIp(address))
     return { own, others }
   }
 
-  #write(link: number, op: LinkOp, acknowledge: boolean): void {
-    const address = parseIp(op.address)
-    if (address === undefined) throw new TypeError(`Cannot encode ${JSON.stringify(op.address)}: not an IP address`)
-    const request = { link, address, prefix: familyOf(address) === 4 ? 32 : 128, acknowledge }
-    if (op.op === 'addAddress') writeNewAddress(this.#writer, request)
-    else writeDeleteAddress(this.#writer, request)
-  }
-
   #find(): Link | undefined {
-    this.#writer.reset()
-    writeLinkRequest(this.#writer, this.name)
     try {
-      return this.#client.get(`find link ${this.name}`, this.#writer.written(), decodeLink)
+      return this.#netlink.get(`find link ${this.name}`, (writer) => writeLinkRequest(writer, this.name), decodeLink)
     } catch (error) {
       if (error instanceof KernelError && error.errno === 'ENODEV') return undefined
       throw error
@@ -133,18 +120,25 @@ export class LinkDriver {
   }
 
   #create(): Link {
-    this.#writer.reset()
-    writeNewLink(this.#writer, { name: this.name, kind: { type: 'dummy' } })
+    const link: NewLink = { name: this.name, kind: { type: 'dummy' } }
     try {
-      this.#client.request(`create link ${this.name}`, this.#writer.written())
+      this.#netlink.request(`create link ${this.name}`, (writer) => writeNewLink(writer, link))
     } catch (error) {
       if (!(error instanceof KernelError) || error.errno === 'EEXIST') throw error
       const isMissing = error.errno === 'EOPNOTSUPP'
       if (isMissing) throw new UnsupportedError('dummy links', 'the kernel module dummy is missing', { cause: error })
       throw error
     }
-    const link = this.#find()
-    if (link === undefined) throw new KernelError(`create link ${this.name}`, 'ENODEV')
-    return link
+    const created = this.#find()
+    if (created === undefined) throw new KernelError(`create link ${this.name}`, 'ENODEV')
+    return created
   }
+}
+
+function writeLinkOp(writer: Writer, link: number, op: LinkOp, acknowledge: boolean): void {
+  const address = parseIp(op.address)
+  if (address === undefined) throw new TypeError(`Cannot encode ${JSON.stringify(op.address)}: not an IP address`)
+  const request = { link, address, prefix: familyOf(address) === 4 ? 32 : 128, acknowledge }
+  if (op.op === 'addAddress') writeNewAddress(writer, request)
+  else writeDeleteAddress(writer, request)
 }

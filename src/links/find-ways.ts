@@ -2,10 +2,8 @@
 
 import { KernelError, messageOf } from '../lib/errors.ts'
 import { formatIp, type Bytes } from '../lib/ip.ts'
-import { NetlinkClient } from '../netlink/client.ts'
-import { NetlinkSocket } from '../netlink/socket.ts'
+import { NetlinkConnection } from '../netlink/connection.ts'
 import { NETLINK_ROUTE } from '../netlink/uapi/netlink.ts'
-import { Writer } from '../netlink/writer.ts'
 import { decodeLinkSize, type LinkSize, writeLinksRequest } from './bytes/link.ts'
 import { decodeFoundRoute, writeRouteRequest } from './bytes/route.ts'
 import { RTN_LOCAL, RTN_UNICAST } from './bytes/uapi/rtnetlink.ts'
@@ -19,23 +17,16 @@ export type Way =
 
 /** The same order. */
 export function findWays(addresses: readonly Bytes[]): Way[] {
-  const socket = new NetlinkSocket(NETLINK_ROUTE)
-  try {
-    const client = new NetlinkClient(socket.exchange)
-    const writer = new Writer(64)
-    writeLinksRequest(writer)
-    const links = new Map(client.dump('list links', writer.written(), decodeLinkSize).map((link) => [link.index, link]))
-    return addresses.map((address) => findWay(client, links, address))
-  } finally {
-    socket.close()
-  }
+  using netlink = new NetlinkConnection(NETLINK_ROUTE)
+  const all = netlink.dump('list links', writeLinksRequest, decodeLinkSize)
+  const links = new Map(all.map((link) => [link.index, link]))
+  return addresses.map((address) => findWay(netlink, links, address))
 }
 
-function findWay(client: NetlinkClient, links: ReadonlyMap<number, LinkSize>, to: Bytes): Way {
-  const writer = new Writer(64)
-  writeRouteRequest(writer, to)
+function findWay(netlink: NetlinkConnection, links: ReadonlyMap<number, LinkSize>, to: Bytes): Way {
+  const op = `find a route to ${formatIp(to)}`
   try {
-    const { type, link, via, mtu } = client.get(`find a route to ${formatIp(to)}`, writer.written(), decodeFoundRoute)
+    const { type, link, via, mtu } = netlink.get(op, (writer) => writeRouteRequest(writer, to), decodeFoundRoute)
     if (type === RTN_LOCAL) return { kind: 'local' }
     const found = links.get(link ?? 0)
     if (type !== RTN_UNICAST || found === undefined)

@@ -6,21 +6,17 @@ import { writeNewAddress } from './bytes/address.ts'
 import { decodeLink, writeDeleteLink, writeLinkRequest, writeLinkUp, writeNewLink, type NewLink } from './bytes/link.ts'
 import { decodeRouteDestination, writeNewRoute, writeRoutesRequest } from './bytes/route.ts'
 import { NETLINK_ROUTE } from '../netlink/uapi/netlink.ts'
-import { Writer } from '../netlink/writer.ts'
-import { NetlinkClient } from '../netlink/client.ts'
-import { NetlinkSocket } from '../netlink/socket.ts'
+import { NetlinkConnection } from '../netlink/connection.ts'
 
 /** The namespace is the one that the calling thread is in when this is created. */
 export class Rtnetlink implements Disposable {
-  readonly #socket = new NetlinkSocket(NETLINK_ROUTE)
-  readonly #client = new NetlinkClient((request, mode) => this.#socket.exchange(request, mode))
-  readonly #writer = new Writer()
+  readonly #netlink = new NetlinkConnection(NETLINK_ROUTE)
 
   /** Creates a link and sets it up. Returns its index. */
   addLink(link: NewLink): number {
     const { type } = link.kind
     try {
-      this.#request(`create ${type} link ${link.name}`, (writer) => writeNewLink(writer, link))
+      this.#netlink.request(`create ${type} link ${link.name}`, (writer) => writeNewLink(writer, link))
     } catch (error) {
       throw missingKind(error, type)
     }
@@ -30,14 +26,14 @@ export class Rtnetlink implements Disposable {
   /** Sets a link up. Returns its index. */
   setUp(name: string): number {
     const index = this.#index(name)
-    this.#request(`set link ${name} up`, (writer) => writeLinkUp(writer, index))
+    this.#netlink.request(`set link ${name} up`, (writer) => writeLinkUp(writer, index))
     return index
   }
 
   /** Deletes a link; false when there is none of that name. */
   deleteLink(name: string): boolean {
     try {
-      this.#request(`delete link ${name}`, (writer) => writeDeleteLink(writer, name))
+      this.#netlink.request(`delete link ${name}`, (writer) => writeDeleteLink(writer, name))
       return true
     } catch (error) {
       if (error instanceof KernelError && error.errno === 'ENODEV') return false
@@ -47,23 +43,21 @@ export class Rtnetlink implements Disposable {
 
   addAddress(link: number, address: Bytes, prefix: number): void {
     const op = `add address ${formatIp(address)}/${prefix}`
-    this.#request(op, (writer) => writeNewAddress(writer, { link, address, prefix, acknowledge: true }))
+    this.#netlink.request(op, (writer) => writeNewAddress(writer, { link, address, prefix, acknowledge: true }))
   }
 
   /** Sets the route to a range, over routers on the link or, without any, straight to the link. */
   setRoute(to: Cidr, link: number | 'unreachable', ...via: readonly Bytes[]): void {
-    this.#request(`add route to ${formatCidr(to)}`, (writer) => writeNewRoute(writer, { to, link, via }))
+    this.#netlink.request(`add route to ${formatCidr(to)}`, (writer) => writeNewRoute(writer, { to, link, via }))
   }
 
   /** The destinations of all routes, but for the default ones. */
   routeDestinations(family: Family): Cidr[] {
-    this.#writer.reset()
-    writeRoutesRequest(this.#writer, family)
-    return this.#client.dump('list routes', this.#writer.written(), decodeRouteDestination)
+    return this.#netlink.dump('list routes', (writer) => writeRoutesRequest(writer, family), decodeRouteDestination)
   }
 
   close(): void {
-    this.#socket.close()
+    this.#netlink.close()
   }
 
   [Symbol.dispose](): void {
@@ -71,15 +65,7 @@ export class Rtnetlink implements Disposable {
   }
 
   #index(name: string): number {
-    this.#writer.reset()
-    writeLinkRequest(this.#writer, name)
-    return this.#client.get(`find link ${name}`, this.#writer.written(), decodeLink).index
-  }
-
-  #request(op: string, write: (writer: Writer) => void): void {
-    this.#writer.reset()
-    write(this.#writer)
-    this.#client.request(op, this.#writer.written())
+    return this.#netlink.get(`find link ${name}`, (writer) => writeLinkRequest(writer, name), decodeLink).index
   }
 }
 

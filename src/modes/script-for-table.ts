@@ -28,26 +28,18 @@ export async function withTable(
   work: (table: DryRunTable) => Promise<void>,
 ): Promise<DryRunScript> {
   const ofKernel = { family: nftFamily(family), table: name }
-  const driver = kernel === 'empty' ? undefined : new NftablesDriver(ofKernel)
-  try {
-    const table = new DryRunTable({ family: nftFamily(family), name, kernel: driver })
-    await work(table)
-    if (kernel === 'empty') return { program: 'nft', text: table.text() }
-    const { needed, leftovers } = table.commands()
-    const script = scriptOf('nft', needed)
-    return leftovers.length === 0 ? script : { ...script, leftovers: scriptOf('nft', leftovers).text }
-  } finally {
-    driver?.close()
-  }
+  using driver = kernel === 'empty' ? undefined : new NftablesDriver(ofKernel)
+  const table = new DryRunTable({ family: nftFamily(family), name, kernel: driver })
+  await work(table)
+  if (kernel === 'empty') return { program: 'nft', text: table.text() }
+  const { needed, leftovers } = table.commands()
+  const script = scriptOf('nft', needed)
+  return leftovers.length === 0 ? script : { ...script, leftovers: scriptOf('nft', leftovers).text }
 }
 
 /** The table of this machine; undefined where it has none, or is not to be looked at. */
 export function readTable(name: string, family: Family, kernel: DryRunOptions['kernel']): Table | undefined {
   if (kernel === 'empty') return undefined
-  const driver = new NftablesDriver({ family: nftFamily(family), table: name })
-  try {
-    return driver.read()
-  } finally {
-    driver.close()
-  }
+  using driver = new NftablesDriver({ family: nftFamily(family), table: name })
+  return driver.read()
 }

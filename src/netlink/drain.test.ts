@@ -1,8 +1,9 @@
 import { expect, test } from 'vitest'
 import { KernelError } from '../lib/errors.ts'
 import { drainSocket } from './drain.ts'
+import { Writer } from './writer.ts'
 
-/** Gives these, and then nothing: errors are thrown. */
+/** Gives messages of these types, and then nothing: errors are thrown. */
 function socketOf(...answers: (number | string)[]) {
   return {
     calls: 0,
@@ -10,14 +11,21 @@ function socketOf(...answers: (number | string)[]) {
       this.calls++
       const next = answers.shift()
       if (typeof next === 'string') throw new KernelError('receive from netlink', next)
-      return next === undefined ? undefined : Uint8Array.of(next)
+      return next === undefined ? undefined : messageOf(next)
     },
   }
 }
 
+function messageOf(type: number): Uint8Array {
+  const writer = new Writer()
+  writer.beginMessage(type, 0)
+  writer.endMessage()
+  return writer.written()
+}
+
 function drained(...answers: (number | string)[]): [string, number[]] {
   const seen: number[] = []
-  const result = drainSocket(socketOf(...answers), ([first = -1]) => seen.push(first))
+  const result = drainSocket(socketOf(...answers), ({ type }) => seen.push(type))
   return [result, seen]
 }
 

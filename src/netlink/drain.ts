@@ -1,18 +1,19 @@
 // Reads what waits in a netlink socket that hears of changes.
 
 import { KernelError } from '../lib/errors.ts'
+import { type Message, messagesOf } from './message.ts'
 import type { NetlinkSocket } from './socket.ts'
 
 /** The kernel says once that datagrams were lost; something that keeps saying so must not keep us reading. */
 const MOST_LOSSES = 16
 
 /**
- * Passes on each datagram until none is left. 'lost' when something was missed: the socket's buffer was full, or the kernel
+ * Passes on each message until none is left. 'lost' when something was missed: the socket's buffer was full, or the kernel
  * had no memory to hand over what is there. That is no reason to end: the caller compares with the kernel instead.
  */
 export function drainSocket(
   socket: Pick<NetlinkSocket, 'receive'>,
-  onDatagram: (datagram: Uint8Array) => void,
+  onMessage: (message: Message) => void,
 ): 'whole' | 'lost' {
   for (let losses = 0; ;) {
     let datagram: Uint8Array | undefined
@@ -26,6 +27,6 @@ export function drainSocket(
       continue
     }
     if (datagram === undefined) return losses === 0 ? 'whole' : 'lost'
-    onDatagram(datagram)
+    for (const message of messagesOf(datagram)) onMessage(message)
   }
 }

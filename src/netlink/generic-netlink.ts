@@ -2,15 +2,12 @@
 
 import { KernelError } from '../lib/errors.ts'
 import { decodeFamilyId, writeFamilyRequest } from './generic-messages.ts'
-import { Writer } from './writer.ts'
-import type { NetlinkClient } from './client.ts'
+import type { NetlinkConnection } from './connection.ts'
 
 /** The number of a family; undefined when the kernel has none of that name. It loads the module first, where it can. */
-export function findGenericFamily(client: NetlinkClient, name: string): number | undefined {
-  const writer = new Writer()
-  writeFamilyRequest(writer, name)
+export function findGenericFamily(netlink: NetlinkConnection, name: string): number | undefined {
   try {
-    return client.get(`find netlink family ${name}`, writer.written(), decodeFamilyId)
+    return netlink.get(`find netlink family ${name}`, (writer) => writeFamilyRequest(writer, name), decodeFamilyId)
   } catch (error) {
     if (error instanceof KernelError && error.errno === 'ENOENT') return undefined
     throw error

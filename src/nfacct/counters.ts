@@ -2,11 +2,10 @@
 
 import { KernelError } from '../lib/errors.ts'
 import { attr, be64number, cstring, nest, opt } from '../netlink/attributes.ts'
-import { NetlinkClient } from '../netlink/client.ts'
+import { NetlinkConnection, type WriteRequest } from '../netlink/connection.ts'
+import type { Message } from '../netlink/message.ts'
 import { beginNetfilterMessage, decodeNetfilterMessage } from '../netlink/nfnetlink.ts'
-import { NetlinkSocket } from '../netlink/socket.ts'
 import { NETLINK_NETFILTER, NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL } from '../netlink/uapi/netlink.ts'
-import { Writer } from '../netlink/writer.ts'
 
 // linux/netfilter/nfnetlink_acct.h, Linux 6.1
 const NFNL_SUBSYS_ACCT = 7
@@ -18,9 +17,9 @@ const counterAttributes = nest({ name: attr(NFACCT_NAME, cstring), packets: opt(
 
 /** Makes the counter unless it exists. False: this kernel has none. */
 export function ensureCounter(name: string): boolean {
-  const flags = NLM_F_CREATE | NLM_F_EXCL | NLM_F_ACK
   try {
-    exchange(name, { message: 'new', flags }, (client, bytes) => client.request(`create counter ${name}`, bytes))
+    using netlink = new NetlinkConnection(NETLINK_NETFILTER)
+    netlink.request(`create counter ${name}`, message('new', name, NLM_F_CREATE | NLM_F_EXCL | NLM_F_ACK))
     return true
   } catch (error) {
     if (error instanceof KernelError) return error.errno === 'EEXIST'
@@ -30,9 +29,9 @@ export function ensureCounter(name: string): boolean {
 
 /** Deletes the counter, unless a rule still uses it or it does not exist. */
 export function deleteCounter(name: string): void {
-  const message = { message: 'delete', flags: NLM_F_ACK } as const
   try {
-    exchange(name, message, (client, bytes) => client.request(`delete counter ${name}`, bytes))
+    using netlink = new NetlinkConnection(NETLINK_NETFILTER)
+    netlink.request(`delete counter ${name}`, message('delete', name, NLM_F_ACK))
   } catch (error) {
     if (!(error instanceof KernelError)) throw error
   }
@@ -48,29 +47,20 @@ export function hasCounter(name: string): boolean {
 }
 
 function findCounter(name: string): number | undefined {
+  const decode = (answer: Message) => decodeNetfilterMessage(counterAttributes, answer)?.packets
   try {
-    return exchange(name, { message: 'get', flags: 0 }, (client, bytes) =>
-      client.get(`read counter ${name}`, bytes, (answer) => decodeNetfilterMessage(counterAttributes, answer)?.packets),
-    )
+    using netlink = new NetlinkConnection(NETLINK_NETFILTER)
+    return netlink.get(`read counter ${name}`, message('get', name, 0), decode)
   } catch (error) {
     if (error instanceof KernelError) return undefined
     throw error
   }
 }
 
-function exchange<T>(
-  name: string,
-  { message, flags }: { readonly message: keyof typeof MESSAGES; readonly flags: number },
-  send: (client: NetlinkClient, bytes: Uint8Array) => T,
-): T {
-  const writer = new Writer()
-  beginNetfilterMessage(writer, { subsystem: NFNL_SUBSYS_ACCT, message: MESSAGES[message], flags })
-  counterAttributes.write(writer, { name })
-  writer.endMessage()
-  const socket = new NetlinkSocket(NETLINK_NETFILTER)
-  try {
-    return send(new NetlinkClient(socket.exchange), writer.written())
-  } finally {
-    socket.close()
+function message(kind: keyof typeof MESSAGES, name: string, flags: number): WriteRequest {
+  return (writer) => {
+    beginNetfilterMessage(writer, { subsystem: NFNL_SUBSYS_ACCT, message: MESSAGES[kind], flags })
+    counterAttributes.write(writer, { name })
+    writer.endMessage()
   }
 }

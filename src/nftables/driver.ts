@@ -18,7 +18,7 @@ import { tableError, TableReader } from './table-reader.ts'
 
 const NO_SET = makeSet('no-such-set', ['ipv4_addr'])
 
-export class NftablesDriver extends TableReader implements TableDriver {
+export class NftablesDriver extends TableReader implements TableDriver, Disposable {
   readonly #socket: NetlinkSocket
   readonly #client: NetlinkClient
   readonly #writer = new Writer()
@@ -125,5 +125,9 @@ export class NftablesDriver extends TableReader implements TableDriver {
 
   close(): void {
     this.#socket.close()
+  }
+
+  [Symbol.dispose](): void {
+    this.close()
   }
 }

@@ -1,11 +1,9 @@
 // What the kernel has of one kind, in tables of any family and of any program.
 
 import type { Codec } from '../netlink/attributes.ts'
-import { NetlinkClient } from '../netlink/client.ts'
+import { NetlinkConnection } from '../netlink/connection.ts'
 import { decodeNetfilterMessage } from '../netlink/nfnetlink.ts'
-import { NetlinkSocket } from '../netlink/socket.ts'
 import { NETLINK_NETFILTER, NLM_F_DUMP } from '../netlink/uapi/netlink.ts'
-import { Writer } from '../netlink/writer.ts'
 import { beginNftablesMessage, type MessageName } from './bytes/messages.ts'
 
 /** NFPROTO_* of linux/netfilter.h. */
@@ -17,17 +15,17 @@ export function dumpAll<T, R>(
   codec: Codec<T>,
   make: (attributes: T, family: string) => R | undefined,
 ): R[] {
-  const socket = new NetlinkSocket(NETLINK_NETFILTER)
-  try {
-    const writer = new Writer(64)
-    beginNftablesMessage(writer, message, 0, NLM_F_DUMP)
-    writer.endMessage()
-    return new NetlinkClient(socket.exchange).dump(message, writer.written(), (answer) => {
+  using netlink = new NetlinkConnection(NETLINK_NETFILTER)
+  return netlink.dump(
+    message,
+    (writer) => {
+      beginNftablesMessage(writer, message, 0, NLM_F_DUMP)
+      writer.endMessage()
+    },
+    (answer) => {
       const attributes = decodeNetfilterMessage(codec, answer)
       const number = answer.view.getUint8(answer.start)
       return attributes === undefined ? undefined : make(attributes, FAMILIES[number] ?? String(number))
-    })
-  } finally {
-    socket.close()
-  }
+    },
+  )
 }

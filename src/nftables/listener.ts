@@ -6,6 +6,7 @@
 
 import { KernelError } from '../lib/errors.ts'
 import { drainSocket } from '../netlink/drain.ts'
+import { messagesOf } from '../netlink/message.ts'
 import { NetlinkSocket } from '../netlink/socket.ts'
 import { NETLINK_NETFILTER } from '../netlink/uapi/netlink.ts'
 import { NFNLGRP_NFTABLES } from '../netlink/uapi/nfnetlink.ts'
@@ -61,7 +62,7 @@ export class TableListener {
   }
 
   #drain(): void {
-    const result = drainSocket(this.#socket, (datagram) => this.#reader.add(datagram))
+    const result = drainSocket(this.#socket, (message) => this.#reader.add(message))
     if (result === 'whole') return
     // What was lost may have been about our table.
     this.#reader.clear()
@@ -71,7 +72,7 @@ export class TableListener {
   /** For the next notification. */
   #wait(): boolean {
     try {
-      this.#reader.add(this.#socket.receive('wait')!)
+      for (const message of messagesOf(this.#socket.receive('wait')!)) this.#reader.add(message)
       return true
     } catch (error) {
       if (error instanceof KernelError) return false

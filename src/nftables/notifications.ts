@@ -1,7 +1,7 @@
 // What the kernel notifies of transactions: a message for each object that one touched, then one that ends it.
 
 import { cstring, nest, opt } from '../netlink/attributes.ts'
-import { type Message, messagesOf } from '../netlink/message.ts'
+import type { Message } from '../netlink/message.ts'
 import { decodeNetfilterMessage } from '../netlink/nfnetlink.ts'
 import { NFNL_SUBSYS_NFTABLES } from '../netlink/uapi/nfnetlink.ts'
 import { familyOfNumber } from './bytes/family.ts'
@@ -32,15 +32,10 @@ export class TransactionReader {
     this.#onTransaction = onTransaction
   }
 
-  add(datagram: Uint8Array): void {
-    for (const message of messagesOf(datagram)) {
-      if (message.type === messageType('newGeneration')) {
-        this.#finish(message)
-        continue
-      }
-      const touched = decodeTouchedTable(message)
-      if (touched !== undefined) this.#touched.set(`${touched.family} ${touched.table}`, touched)
-    }
+  add(message: Message): void {
+    if (message.type === messageType('newGeneration')) return this.#finish(message)
+    const touched = decodeTouchedTable(message)
+    if (touched !== undefined) this.#touched.set(`${touched.family} ${touched.table}`, touched)
   }
 
   /** Notifications were lost: the rest of a transaction may never come. */

@@ -4,13 +4,11 @@
 // the table away.
 
 import { drainSocket } from '../netlink/drain.ts'
-import { NetlinkClient } from '../netlink/client.ts'
-import { messagesOf } from '../netlink/message.ts'
+import { NetlinkConnection } from '../netlink/connection.ts'
 import { decodeNetfilterMessage } from '../netlink/nfnetlink.ts'
 import { NetlinkSocket } from '../netlink/socket.ts'
 import { NFNLGRP_NFTRACE } from '../netlink/uapi/nfnetlink.ts'
 import { NETLINK_NETFILTER, NLM_F_DUMP } from '../netlink/uapi/netlink.ts'
-import { Writer } from '../netlink/writer.ts'
 import { beginNftablesMessage } from './bytes/messages.ts'
 import { ruleAttributes, ruleFromAttributes } from './bytes/rule.ts'
 import { decodeTrace, type TraceEvent } from './bytes/trace.ts'
@@ -53,11 +51,9 @@ export class Trace {
   /** What the kernel has reported so far, with the rules as they are now. */
   read(): TracedRule[] {
     const events: TraceEvent[] = []
-    drainSocket(this.#socket, (datagram) => {
-      for (const message of messagesOf(datagram)) {
-        const event = decodeTrace(message)
-        if (event !== undefined) events.push(event)
-      }
+    drainSocket(this.#socket, (message) => {
+      const event = decodeTrace(message)
+      if (event !== undefined) events.push(event)
     })
     const texts = new Map<string, ReadonlyMap<bigint, string>>()
     return events.map((event) => {
@@ -83,25 +79,23 @@ export class Trace {
 
 /** The rules of a table of any family, by handle. */
 function readRules(family: number, table: string): ReadonlyMap<bigint, string> {
-  const socket = new NetlinkSocket(NETLINK_NETFILTER, { vocabulary: nftablesVocabulary })
-  try {
-    const writer = new Writer()
-    beginNftablesMessage(writer, 'getRule', family, NLM_F_DUMP)
-    ruleAttributes.write(writer, { table } as Parameters<typeof ruleAttributes.write>[1])
-    writer.endMessage()
-    const rules = new NetlinkClient(socket.exchange).dump(`read rules of table ${table}`, writer.written(), (message) =>
-      decodeNetfilterMessage(ruleAttributes, message),
-    )
-    return new Map(
-      rules
-        .filter((each) => each.table === table)
-        .flatMap((attributes) => {
-          const rule = ruleFromAttributes(attributes)
-          const comment = rule.comment === undefined ? '' : ` comment "${rule.comment}"`
-          return rule.handle === undefined ? [] : [[rule.handle, describeRule(rule) + comment] as const]
-        }),
-    )
-  } finally {
-    socket.close()
-  }
+  using netlink = new NetlinkConnection(NETLINK_NETFILTER, { vocabulary: nftablesVocabulary })
+  const rules = netlink.dump(
+    `read rules of table ${table}`,
+    (writer) => {
+      beginNftablesMessage(writer, 'getRule', family, NLM_F_DUMP)
+      ruleAttributes.write(writer, { table } as Parameters<typeof ruleAttributes.write>[1])
+      writer.endMessage()
+    },
+    (message) => decodeNetfilterMessage(ruleAttributes, message),
+  )
+  return new Map(
+    rules
+      .filter((each) => each.table === table)
+      .flatMap((attributes) => {
+        const rule = ruleFromAttributes(attributes)
+        const comment = rule.comment === undefined ? '' : ` comment "${rule.comment}"`
+        return rule.handle === undefined ? [] : [[rule.handle, describeRule(rule) + comment] as const]
+      }),
+  )
 }

@@ -39,12 +39,8 @@ export function probeNftables(): NftablesState {
   const state = readModuleState('nf_tables')
   if (state === 'can be loaded' || state === 'missing') return state
   try {
-    const driver = new NftablesDriver({ family: 'ip', table: 'any' })
-    try {
-      driver.generation()
-    } finally {
-      driver.close()
-    }
+    using driver = new NftablesDriver({ family: 'ip', table: 'any' })
+    driver.generation()
     return 'works'
   } catch (error) {
     if (!(error instanceof KernelError)) throw error
@@ -55,10 +51,6 @@ export function probeNftables(): NftablesState {
 }
 
 function readOutline(family: Family, table: string): TableOutline | undefined {
-  const driver = new NftablesDriver({ family: nftFamily(family), table })
-  try {
-    return driver.readOutline()
-  } finally {
-    driver.close()
-  }
+  using driver = new NftablesDriver({ family: nftFamily(family), table })
+  return driver.readOutline()
 }

@@ -22,22 +22,18 @@ interface ReadTableOptions extends TableId {
 /** Undefined when there is no such table. `nowMs` is the time on the clock of the walks. */
 export function readTableAndDynamicElements(options: ReadTableOptions, nowMs: number): ReadTable | undefined {
   const { perhaps } = options
-  const driver = new NftablesDriver(options)
-  try {
-    let isWhole = true
-    const areWanted = (rest: Table) => (isWhole = perhaps!.areWanted(rest))
-    const table = driver.read({ anonymousSets: true, perhaps: perhaps && { ...perhaps, areWanted } })
-    if (table === undefined) return undefined
-    const elements = new Map<string, WalkedElements>(table.elements)
-    const dynamicElements = new Map<string, Map<Bytes, DynamicElement>>()
-    for (const set of table.sets.values()) {
-      if (!isWhole && perhaps?.sets.has(set.name) === true) elements.set(set.name, new LookedUpElements(options, set))
-      if (set.dynamic) dynamicElements.set(set.name, readDynamicElements(driver, set, nowMs))
-    }
-    return { table: { ...table, elements }, dynamicElements }
-  } finally {
-    driver.close()
+  using driver = new NftablesDriver(options)
+  let isWhole = true
+  const areWanted = (rest: Table) => (isWhole = perhaps!.areWanted(rest))
+  const table = driver.read({ anonymousSets: true, perhaps: perhaps && { ...perhaps, areWanted } })
+  if (table === undefined) return undefined
+  const elements = new Map<string, WalkedElements>(table.elements)
+  const dynamicElements = new Map<string, Map<Bytes, DynamicElement>>()
+  for (const set of table.sets.values()) {
+    if (!isWhole && perhaps?.sets.has(set.name) === true) elements.set(set.name, new LookedUpElements(options, set))
+    if (set.dynamic) dynamicElements.set(set.name, readDynamicElements(driver, set, nowMs))
   }
+  return { table: { ...table, elements }, dynamicElements }
 }
 
 function readDynamicElements(driver: NftablesDriver, set: NftSet, nowMs: number): Map<Bytes, DynamicElement> {
@@ -67,12 +63,8 @@ class LookedUpElements implements WalkedElements {
   }
 
   #ask<T>(question: (driver: NftablesDriver) => T): T {
-    const driver = new NftablesDriver(this.#id)
-    try {
-      return question(driver)
-    } finally {
-      driver.close()
-    }
+    using driver = new NftablesDriver(this.#id)
+    return question(driver)
   }
 }
 

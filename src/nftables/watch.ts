@@ -1,11 +1,9 @@
 // Which process changes nftables: the kernel notifies of each transaction.
 
 import { ignorePorts } from '../bpf/packet-filter.ts'
-import { drainSocket } from '../netlink/drain.ts'
-import { NetlinkSocket } from '../netlink/socket.ts'
+import { subscribe } from '../netlink/subscribe.ts'
 import { NETLINK_NETFILTER } from '../netlink/uapi/netlink.ts'
 import { NFNLGRP_NFTABLES } from '../netlink/uapi/nfnetlink.ts'
-import { watchReadable } from '../system/readable.ts'
 import { nftablesVocabulary } from './bytes/vocabulary.ts'
 import { TransactionReader } from './notifications.ts'
 import type { NftFamily } from './types.ts'
@@ -55,31 +53,22 @@ export function watchNftables(
   onChange: (change: NftablesChange) => void,
   { ignore = [] }: NftablesWatchOptions = {},
 ): NftablesWatch {
-  const socket = new NetlinkSocket(NETLINK_NETFILTER, {
-    receiveBuffer: RECEIVE_BUFFER,
-    vocabulary: nftablesVocabulary,
-  })
   const reader = new TransactionReader(({ pid, port, touched }) => {
     for (const { family, table } of touched) onChange({ kind: 'changed', family, table, pid, port })
   })
-  const drain = () => {
-    if (drainSocket(socket, (datagram) => reader.add(datagram)) === 'whole') return
-    reader.clear()
-    onChange({ kind: 'lost' })
-  }
-  let readable: { close(): void }
-  try {
+  const ignored = ignore.map(({ port }) => port)
+  const { socket, close } = subscribe(NETLINK_NETFILTER, {
+    receiveBuffer: RECEIVE_BUFFER,
+    vocabulary: nftablesVocabulary,
+    groups: [NFNLGRP_NFTABLES],
     // A datagram of this group is never about more than one transaction.
-    ignorePorts(
-      socket.fd,
-      ignore.map(({ port }) => port),
-    )
-    socket.setMembership(NFNLGRP_NFTABLES, 'join')
-    readable = watchReadable(socket.fd, drain)
-  } catch (error) {
-    socket.close()
-    throw error
-  }
+    prepare: ({ fd }) => ignorePorts(fd, ignored),
+    onMessage: (message) => reader.add(message),
+    onLost: () => {
+      reader.clear()
+      onChange({ kind: 'lost' })
+    },
+  })
   return {
     quietly: (work) => {
       const unseen = new UnseenChanges(ignore)
@@ -91,10 +80,7 @@ export function watchNftables(
         if (unseen.any()) setImmediate(() => onChange({ kind: 'lost' }))
       }
     },
-    close() {
-      readable.close()
-      socket.close()
-    },
+    close,
   }
 }
 

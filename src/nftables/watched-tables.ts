@@ -79,14 +79,10 @@ function applyEach(
 /** Deletes the tables of this name, of both families; harmless when there are none. */
 export function deleteTables(table: string, log: Logger): void {
   for (const family of [4, 6] as const) {
-    const driver = openDriver(family, table)
-    try {
-      if (!driver.exists()) continue
-      driver.apply([{ op: 'deleteTable' }])
-      log.info('Removed nftables table', { table: `${driver.family} ${driver.table}` })
-    } finally {
-      driver.close()
-    }
+    using driver = openDriver(family, table)
+    if (!driver.exists()) continue
+    driver.apply([{ op: 'deleteTable' }])
+    log.info('Removed nftables table', { table: `${driver.family} ${driver.table}` })
   }
 }
 

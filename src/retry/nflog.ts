@@ -3,12 +3,9 @@
 import { KernelError } from '../lib/errors.ts'
 import type { Bytes } from '../lib/ip.ts'
 import { NetlinkClient } from '../netlink/client.ts'
-import { drainSocket } from '../netlink/drain.ts'
-import { messagesOf } from '../netlink/message.ts'
-import { NetlinkSocket } from '../netlink/socket.ts'
+import { subscribe } from '../netlink/subscribe.ts'
 import { NETLINK_NETFILTER } from '../netlink/uapi/netlink.ts'
 import { Writer } from '../netlink/writer.ts'
-import { watchReadable } from '../system/readable.ts'
 import { decodeLoggedPacket, nflogVocabulary, writeBind, writeDelivery } from './nflog-messages.ts'
 
 export interface PacketLog {
@@ -33,29 +30,20 @@ const SNAPLEN = 128
 
 /** Binds to a group of this network namespace. */
 export function openPacketLog({ onPacket, onLost }: PacketLogOptions): PacketLog {
-  const socket = new NetlinkSocket(NETLINK_NETFILTER, { receiveBuffer: RECEIVE_BUFFER, vocabulary: nflogVocabulary })
-  try {
-    const group = bindGroup(new NetlinkClient(socket.exchange))
-    const readable = watchReadable(socket.fd, () => {
-      const result = drainSocket(socket, (datagram) => {
-        for (const message of messagesOf(datagram)) {
-          const packet = decodeLoggedPacket(message)
-          if (packet !== undefined) onPacket(packet)
-        }
-      })
-      if (result === 'lost') onLost()
-    })
-    return {
-      group,
-      close() {
-        readable.close()
-        socket.close()
-      },
-    }
-  } catch (error) {
-    socket.close()
-    throw error
-  }
+  let group = 0
+  const { close } = subscribe(NETLINK_NETFILTER, {
+    receiveBuffer: RECEIVE_BUFFER,
+    vocabulary: nflogVocabulary,
+    prepare: (socket) => {
+      group = bindGroup(new NetlinkClient(socket.exchange))
+    },
+    onMessage: (message) => {
+      const packet = decodeLoggedPacket(message)
+      if (packet !== undefined) onPacket(packet)
+    },
+    onLost,
+  })
+  return { group, close }
 }
 
 function bindGroup(client: NetlinkClient): number {

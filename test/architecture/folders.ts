@@ -31,7 +31,16 @@ export const folders: readonly Folder[] = [
     folder: 'netlink',
     what: 'netlink: sockets, messages, attributes',
     imports: ['lib', 'system'],
-    effects: ['socket.ts', 'client.ts', 'drain.ts', 'generic-netlink.ts', 'send-thread.ts', 'send-worker.ts'],
+    effects: [
+      'socket.ts',
+      'client.ts',
+      'connection.ts',
+      'drain.ts',
+      'subscribe.ts',
+      'generic-netlink.ts',
+      'send-thread.ts',
+      'send-worker.ts',
+    ],
   },
   {
     folder: 'bpf',
@@ -171,7 +180,7 @@ export const folders: readonly Folder[] = [
   {
     folder: 'retry',
     what: 'connect retry: the nftables table, the log of failures, suspects and probes',
-    imports: [...tools, 'nftables', 'conntrack', 'model'],
+    imports: ['lib', 'netlink', 'nftables', 'conntrack', 'model'],
     effects: ['retry-table.ts', 'nflog.ts', 'probe-backend.ts', 'connect-retry.ts', 'cleanup.ts'],
   },
   {

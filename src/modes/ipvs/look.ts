@@ -3,7 +3,7 @@
 import { existsSync } from 'node:fs'
 import { IpvsDriver } from '../../ipvs/driver.ts'
 import { LinkDriver } from '../../links/driver.ts'
-import { KernelError, UnsupportedError } from '../../lib/errors.ts'
+import { KernelError } from '../../lib/errors.ts'
 import { readModuleState } from '../../system/kernel-modules.ts'
 import type { Advice, LookOptions, ModeOutlook } from '../contract.ts'
 import { adviseOnTables } from '../advise-on-tables.ts'
@@ -53,12 +53,7 @@ function lackOf(module: string): Advice {
 function openPresent(): IpvsDriver | 'can be loaded' | 'missing' {
   const state = readModuleState('ip_vs')
   if (state === 'missing' || state === 'can be loaded') return state
-  try {
-    return new IpvsDriver()
-  } catch (error) {
-    if (error instanceof UnsupportedError) return 'missing'
-    throw error
-  }
+  return IpvsDriver.tryOpen() ?? 'missing'
 }
 
 function readState(): 'works' | 'can be loaded' | 'missing' {
@@ -83,10 +78,6 @@ function countServers(): number {
 }
 
 function hasLink(): boolean {
-  const driver = new LinkDriver(LINK)
-  try {
-    return driver.exists()
-  } finally {
-    driver.close()
-  }
+  using driver = new LinkDriver(LINK)
+  return driver.exists()
 }

@@ -8,7 +8,6 @@ import type { TableDriver } from '../../nftables/table-driver.ts'
 import { deleteTables, openWatchedTables } from '../../nftables/watched-tables.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { closeAllNow } from '../../lib/close-all.ts'
-import { UnsupportedError } from '../../lib/errors.ts'
 import { type Cidr, cidrContains, type Family, joinHostPort, parseCidr, ipBytes } from '../../lib/ip.ts'
 import type { Logger } from '../../lib/log.ts'
 import { LINK, TABLE } from './plan/names.ts'
@@ -57,10 +56,9 @@ const DEFAULT_DRAIN_LIMIT_MS = 60 * 60 * 1000
 
 export const ipvsMachine: ModeHost = {
   init(config, log) {
-    const driver = tryOpenDriver()
+    using driver = IpvsDriver.tryOpen()
     if (driver === undefined) log.warn('Cannot prepare proxy mode ipvs: this kernel has no IPVS (module ip_vs)')
     else prepareMachine(config.ipvs, { driver, files: settingFiles, log })
-    driver?.close()
   },
   look: lookForIpvs,
   readPresent: readPresentIpvs,
@@ -115,13 +113,9 @@ export function openIpvs(options: OpenIpvsOptions): RunningMode {
 /** Removes all that the mode put into this machine; harmless when it never ran. */
 export function cleanupIpvs({ excludeCIDRs }: Pick<IpvsSettings, 'excludeCIDRs'>, log: Logger): void {
   // Only with the link are there virtual servers of ours. Without it, those that are there are another program's.
-  const link = new LinkDriver(LINK)
-  try {
-    if (link.exists()) removeServers(excludeCIDRs, log)
-    link.delete()
-  } finally {
-    link.close()
-  }
+  using link = new LinkDriver(LINK)
+  if (link.exists()) removeServers(excludeCIDRs, log)
+  link.delete()
   deleteTables(TABLE, log)
 }
 
@@ -150,17 +144,13 @@ export function createIpvsProgrammer(options: CreateIpvsOptions): Programmer {
 }
 
 function removeServers(excludeCIDRs: readonly string[], log: Logger): void {
-  const driver = tryOpenDriver()
+  using driver = IpvsDriver.tryOpen()
   if (driver === undefined) return
   const excluded = parseCidrs(excludeCIDRs)
   const isExcluded = (address: string) => excluded.some((cidr) => cidrContains(cidr, ipBytes(address)))
-  try {
-    const ours = driver.readServers().filter((server) => !isExcluded(server.address))
-    driver.apply(ours.map((server) => ({ op: 'deleteServer', server })))
-    log.info('Removed virtual servers', { count: ours.length })
-  } finally {
-    driver.close()
-  }
+  const ours = driver.readServers().filter((server) => !isExcluded(server.address))
+  driver.apply(ours.map((server) => ({ op: 'deleteServer', server })))
+  log.info('Removed virtual servers', { count: ours.length })
 }
 
 /** Kernel settings, which are there once IPVS is loaded, and timeouts. What cannot be set is logged. */
@@ -175,16 +165,6 @@ function prepareMachine(
     udpSeconds: wholeSeconds(udpTimeoutMs),
   }
   if (Object.values(timeouts).some((value) => value > 0)) driver.setTimeouts(timeouts)
-}
-
-/** Undefined when the kernel has no IPVS. */
-function tryOpenDriver(): IpvsDriver | undefined {
-  try {
-    return new IpvsDriver()
-  } catch (error) {
-    if (error instanceof UnsupportedError) return undefined
-    throw error
-  }
 }
 
 function logDrained(drained: readonly Drained[], log: Logger): void {

@@ -31,42 +31,29 @@ export function probeIpvs(families: readonly Family[]): void {
 
 /** Throws a ConfigError that lists the schedulers of this kernel when it does not have the one that is wanted. */
 export function checkScheduler(scheduler: string): void {
-  const driver = new IpvsDriver()
-  try {
-    if (hasScheduler(driver, scheduler)) return
-    const present = SCHEDULERS.filter((name) => hasScheduler(driver, name))
-    const message = `this kernel has no such scheduler; it has ${present.join(', ')}`
-    throw new ConfigError([{ path: 'ipvs.scheduler', value: scheduler, message }])
-  } finally {
-    driver.close()
-  }
+  using driver = new IpvsDriver()
+  if (hasScheduler(driver, scheduler)) return
+  const present = SCHEDULERS.filter((name) => hasScheduler(driver, name))
+  const message = `this kernel has no such scheduler; it has ${present.join(', ')}`
+  throw new ConfigError([{ path: 'ipvs.scheduler', value: scheduler, message }])
 }
 
 function probeServers(families: readonly Family[]): string[] {
-  let driver: IpvsDriver
-  try {
-    driver = new IpvsDriver()
-  } catch (error) {
-    if (error instanceof UnsupportedError) return ['ip_vs']
-    throw error
+  using driver = IpvsDriver.tryOpen()
+  if (driver === undefined) return ['ip_vs']
+  const missing: string[] = []
+  // Any scheduler will do, and every kernel with IPVS that was ever built has rr.
+  for (const family of families) {
+    const refusal = tryServer(driver, { family, scheduler: 'rr' })
+    if (refusal === 'ENOENT') missing.push('ip_vs_rr')
+    else if (refusal !== undefined) missing.push(`ip_vs with CONFIG_IP_VS_IPV6 (${refusal})`)
   }
-  try {
-    const missing: string[] = []
-    // Any scheduler will do, and every kernel with IPVS that was ever built has rr.
-    for (const family of families) {
-      const refusal = tryServer(driver, { family, scheduler: 'rr' })
-      if (refusal === 'ENOENT') missing.push('ip_vs_rr')
-      else if (refusal !== undefined) missing.push(`ip_vs with CONFIG_IP_VS_IPV6 (${refusal})`)
-    }
-    if (!existsSync('/proc/sys/net/ipv4/vs/conntrack')) missing.push('ip_vs with CONFIG_IP_VS_NFCT')
-    return [...new Set(missing)]
-  } finally {
-    driver.close()
-  }
+  if (!existsSync('/proc/sys/net/ipv4/vs/conntrack')) missing.push('ip_vs with CONFIG_IP_VS_NFCT')
+  return [...new Set(missing)]
 }
 
 function probeLink(): string[] {
-  const driver = new LinkDriver(PROBE_LINK)
+  using driver = new LinkDriver(PROBE_LINK)
   try {
     driver.ensure()
     driver.delete()
@@ -74,8 +61,6 @@ function probeLink(): string[] {
   } catch (error) {
     if (error instanceof UnsupportedError) return ['dummy']
     throw error
-  } finally {
-    driver.close()
   }
 }
 
@@ -83,12 +68,8 @@ function probeLink(): string[] {
 function probeRules(families: readonly Family[]): string[] {
   try {
     for (const family of families) {
-      const driver = new NftablesDriver({ family: nftFamily(family), table: TABLE })
-      try {
-        driver.generation()
-      } finally {
-        driver.close()
-      }
+      using driver = new NftablesDriver({ family: nftFamily(family), table: TABLE })
+      driver.generation()
     }
     return []
   } catch (error) {

@@ -3,7 +3,6 @@
 import { IpvsDriver, openIpvsConnections } from '../../ipvs/driver.ts'
 import { parseTemplates, type PersistenceEntry } from '../../ipvs/templates.ts'
 import type { ServerState } from '../../ipvs/types.ts'
-import { UnsupportedError } from '../../lib/errors.ts'
 import type { Family } from '../../lib/ip.ts'
 import { LinkDriver } from '../../links/driver.ts'
 import { LINK } from './plan/names.ts'
@@ -18,13 +17,9 @@ export interface IpvsMachine {
 }
 
 export function readIpvsMachine(family: Family): IpvsMachine {
-  const link = new LinkDriver(LINK)
-  try {
-    const hasLink = link.exists()
-    return { servers: readServers(family), persistence: readPersistence(), hasLink, addresses: link.read(family) }
-  } finally {
-    link.close()
-  }
+  using link = new LinkDriver(LINK)
+  const hasLink = link.exists()
+  return { servers: readServers(family), persistence: readPersistence(), hasLink, addresses: link.read(family) }
 }
 
 function readPersistence(): readonly PersistenceEntry[] {
@@ -37,16 +32,6 @@ function readPersistence(): readonly PersistenceEntry[] {
 
 /** None where the kernel has no IPVS. */
 function readServers(family: Family): readonly ServerState[] {
-  let driver: IpvsDriver
-  try {
-    driver = new IpvsDriver()
-  } catch (error) {
-    if (error instanceof UnsupportedError) return []
-    throw error
-  }
-  try {
-    return driver.read(family)
-  } finally {
-    driver.close()
-  }
+  using driver = IpvsDriver.tryOpen()
+  return driver?.read(family) ?? []
 }

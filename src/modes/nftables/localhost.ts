@@ -92,11 +92,7 @@ export class LocalhostNodePorts {
 }
 
 function readRejected(family: Family): (readonly [labels: readonly [string, string], value: number])[] {
-  const driver = new NftablesDriver({ family: nftFamily(family), table: TABLE })
-  try {
-    const rules = driver.readRules(CHAINS.refuseLocalhost)
-    return countRefused(rules).map(([protocol, packets]) => [[`IPv${family}`, protocol], packets])
-  } finally {
-    driver.close()
-  }
+  using driver = new NftablesDriver({ family: nftFamily(family), table: TABLE })
+  const rules = driver.readRules(CHAINS.refuseLocalhost)
+  return countRefused(rules).map(([protocol, packets]) => [[`IPv${family}`, protocol], packets])
 }

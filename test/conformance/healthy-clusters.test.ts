@@ -280,7 +280,7 @@ function factsOf(asked: Asked, service: string, from: string): ServiceExaminatio
   const all = [explanation, ...others.flatMap((other) => other.explanation ?? [])]
   const packets = all.filter(({ outcome }) => outcome === 'to').flatMap((each) => packetsOf(each, family, mode))
   const own = new Set(nodeAddresses)
-  const { found, doubts } = findForeign(tables, packets, (address) => own.has(formatIp(address)))
+  const { found, doubts } = findForeign(tables, packets, { isLocalAddress: (address) => own.has(formatIp(address)) })
   const foreign: ForeignFacts = {
     found: found.map((end) => factOf(end, end.rule)),
     doubts: doubts.map((end) => doubtOf(end, end.rule)),

@@ -143,10 +143,16 @@ interface Plant {
 }
 
 /** A table of nftables with one chain. */
-function table(name: string, base: string, rule: string, chain = 'c'): Pick<Plant, 'code' | 'plant' | 'remove'> {
+function table(
+  name: string,
+  base: string,
+  rule: string,
+  chain = 'c',
+  type = 'filter',
+): Pick<Plant, 'code' | 'plant' | 'remove'> {
   const lines = [
     `add table ${name}`,
-    `add chain ${name} ${chain} { type filter hook ${base}; }`,
+    `add chain ${name} ${chain} { type ${type} hook ${base}; }`,
     `add rule ${name} ${chain} ${rule}`,
   ]
   return {
@@ -383,10 +389,36 @@ const PLANTS: Readonly<Record<string, Plant>> = {
   },
   'a packet of the Service by its mark': {
     ...table('inet fw', 'output priority 0', 'meta mark and 0x4000 == 0x4000 drop'),
-    code: 'service-silent',
-    ask: { sends: true },
-    says: /although its endpoints answer: table inet fw, chain c drops a packet to 10\.96\./,
+    says: /drops a packet from this node to 10\.244\./,
     modes: TRANSLATING,
+  },
+  'a source that nobody has': {
+    ...table('ip fw', 'postrouting priority 90', 'ip daddr 10.244.2.0/24 snat to 192.0.2.9', 'c', 'nat'),
+    code: 'endpoint-silent',
+    ask: { service: 'default/far' },
+    says: /may give a source that is not of this machine to a packet .*snat to 192\.0\.2\.9$/,
+  },
+  'a zone of the connection tracker for the answers': {
+    ...table('ip fw', 'prerouting priority -300', 'iifname "eth0" ct zone set 5'),
+    code: 'service-silent',
+    ask: { service: 'default/far' },
+    says: /although its endpoints answer; and table ip fw, chain c puts into a zone of its own .*ct zone set 5$/,
+    modes: TRANSLATING,
+  },
+  'too few hops': {
+    ...iptables('iptables-nft -t mangle', 'POSTROUTING', '-d 10.244.2.0/24 -j TTL --ttl-set 1'),
+    code: 'endpoint-unreachable',
+    ask: { service: 'default/far' },
+    says: /leaves too few hops \(TTL\) to a packet .*--ttl-set 1$/,
+  },
+  "another kube-proxy's rules, left over": {
+    code: 'service-silent',
+    plant: `iptables-legacy -t nat -N KUBE-SERVICES; iptables-legacy -t nat -A KUBE-SERVICES -d 10.96.0.0/16 -p tcp -j DNAT --to 10.244.1.200:3000
+      for chain in PREROUTING OUTPUT; do iptables-legacy -t nat -I $chain -j KUBE-SERVICES; done`,
+    remove: `for chain in PREROUTING OUTPUT; do iptables-legacy -t nat -D $chain -j KUBE-SERVICES; done
+      iptables-legacy -t nat -F KUBE-SERVICES; iptables-legacy -t nat -X KUBE-SERVICES`,
+    says: /chain KUBE-SERVICES, of another kube-proxy, may redirect a packet/,
+    modes: ['nftables'],
   },
   'a pod on another node that refuses': {
     ...table('inet wall', 'input priority 0', `${WEB} reject with tcp reset`),
@@ -454,6 +486,41 @@ describe.each(MODES)('in mode %s', (mode) => {
       await pod.run(wall.remove)
     }
   })
+
+  test('a mark for masquerading that is removed is a doubt for clients outside', async () => {
+    const wall = table('ip fw', 'postrouting priority -150', 'meta mark set 0')
+    await node.run(wall.plant)
+    try {
+      const question = { service: 'default/front', from: 'outside', via: 'nodePort' }
+      const { finding, answers } = await doctor.about(question)
+      expect(finding).toBeNull()
+      const removes =
+        /chain c removes the mark for masquerading.* from a packet from 203\.0\.113\.7 to 10\.244\..*mark set 0/
+      if (TRANSLATING.includes(mode)) expect(answers.map(({ detail }) => detail).join('\n')).toMatch(removes)
+    } finally {
+      await node.run(wall.remove)
+    }
+  })
+
+  test.runIf(TRANSLATING.includes(mode))(
+    "a name server's cache on this node, and a check of the way back, are healthy",
+    async () => {
+      const { spec } = await sandbox.api.get('/api/v1/namespaces/kube-system/services/kube-dns')
+      const rule = `-d ${spec.clusterIP} -p tcp --dport 53 -j NOTRACK`
+      const chains = ['PREROUTING', 'OUTPUT']
+      const check = table('inet rp', 'prerouting priority -300', 'fib saddr . mark . iif oif missing drop')
+      await node.run(`ip addr add ${spec.clusterIP}/32 dev lo; ${check.plant}`)
+      for (const chain of chains) await node.run(`iptables-nft -t raw -I ${chain} ${rule}`)
+      try {
+        const { finding, answers } = await doctor.about({ service: 'kube-system/kube-dns:53', seesPods: false })
+        expect(finding?.code).not.toBe('foreign-rule')
+        expect(answers.find(({ question }) => question.startsWith('do rules'))).toMatchObject({ result: 'yes' })
+      } finally {
+        for (const chain of chains) await node.run(`iptables-nft -t raw -D ${chain} ${rule}`)
+        await node.run(`ip addr del ${spec.clusterIP}/32 dev lo; ${check.remove}`)
+      }
+    },
+  )
 
   // The userspace mode relays: it has no such flows, and may itself dial another Service.
   if (TRANSLATING.includes(mode)) {

@@ -22,7 +22,8 @@ export interface Flow {
   readonly client: Client
   /** Undefined: no one Service. */
   readonly service: Place | undefined
-  readonly endpoints: readonly (Place & { readonly way: Way })[]
+  /** `masqueradeMark`: the proxy has packets to it masqueraded, which they are marked for. */
+  readonly endpoints: readonly (Place & { readonly way: Way; readonly masqueradeMark?: number | undefined })[]
   /** Where the proxy listens, which carries the connection on itself. */
   readonly relay: Place | undefined
   readonly mode: string
@@ -64,7 +65,15 @@ function toEndpoint(flow: Flow, endpoint: Flow['endpoints'][number]): ForeignPac
           { hook: 'prerouting', ...above },
           ...(isHere ? [{ hook: 'input' } as const] : [{ hook: 'forward' } as const, ...out]),
         ]
-  return packet(flow, { from: client, to: endpoint, dialled: service, links: [client.link, linkOf(endpoint)], visits })
+  const { masqueradeMark } = endpoint
+  return packet(flow, {
+    from: client,
+    to: endpoint,
+    dialled: service,
+    links: [client.link, linkOf(endpoint)],
+    visits,
+    masqueradeMark,
+  })
 }
 
 function answer(flow: Flow, endpoint: Flow['endpoints'][number]): ForeignPacket {
@@ -124,9 +133,13 @@ interface Passing {
   readonly links: readonly [input: string | undefined, output: string | undefined]
   readonly visits: readonly Visit[]
   readonly isAnswer?: true
+  readonly masqueradeMark?: number | undefined
 }
 
-function packet({ client, protocol }: Flow, { from, to, dialled, links, visits, isAnswer }: Passing): ForeignPacket {
+function packet(
+  { client, protocol }: Flow,
+  { from, to, dialled, links, visits, isAnswer, masqueradeMark }: Passing,
+): ForeignPacket {
   const who = client.link === undefined ? 'this node' : formatIp(client.address)
   return {
     label: isAnswer === true ? `the answer of ${textOf(from)} to ${who}` : labelOf(who, to),
@@ -140,6 +153,7 @@ function packet({ client, protocol }: Flow, { from, to, dialled, links, visits, 
     inputInterface: links[0],
     outputInterface: links[1],
     visits,
+    masqueradeMark,
     isOfThisNode: client.link === undefined,
   }
 }

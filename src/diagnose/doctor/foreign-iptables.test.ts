@@ -1,11 +1,11 @@
 import { describe, expect, it, test } from 'vitest'
-import { factOf, findForeign } from './foreign.ts'
+import { doubtOf, factOf, findForeign } from './foreign.ts'
 import { parseForeignIptables } from './foreign-iptables.ts'
 import { fromNode, fromPod, isOfNode } from './foreign-samples.ts'
 
 const saved = (...lines: readonly string[]) => `${lines.join('\n')}\nCOMMIT\n`
 const find = (text: string, packets = fromPod) =>
-  findForeign(parseForeignIptables(text, 'iptables-nft'), packets, isOfNode)
+  findForeign(parseForeignIptables(text, 'iptables-nft'), packets, { isLocalAddress: isOfNode })
 
 /** `drop`, `maybe drop`, ... */
 function ends(text: string, packets = fromPod): string[] {
@@ -58,6 +58,7 @@ describe('conditions', () => {
     ['-m limit --limit 1/sec', ['maybe drop']],
     ['-m physdev --physdev-is-bridged', ['maybe drop']],
     ['-p icmp -m icmp --icmp-type 8', []],
+    ['-m rpfilter --loose --validmark --invert', ['maybe drop']],
   ])('%s', (condition, expected) => {
     // The answer is let through first, so that one packet is left.
     const first = '-A FORWARD -m conntrack --ctdir REPLY -j ACCEPT'
@@ -82,6 +83,34 @@ test("a rule that sends it elsewhere is found, and those of a proxy are not anot
       fromNode,
     ),
   ).toEqual([])
+})
+
+test('chains of a kube-proxy count where the proxy of the node has none of iptables', () => {
+  const text = saved(
+    '*nat',
+    ':OUTPUT ACCEPT [0:0]',
+    ':KUBE-SERVICES - [0:0]',
+    '-A OUTPUT -j KUBE-SERVICES',
+    '-A KUBE-SERVICES -d 10.96.0.80/32 -p tcp -j DNAT --to-destination 10.244.9.9:3000',
+  )
+  const left = parseForeignIptables(text, 'iptables-legacy').map((table) => ({ ...table, hasNoProxy: true }))
+  expect(ends(text, fromNode)).toEqual([])
+  // Which of two translates a packet is not known.
+  const { found, doubts } = findForeign(left, fromNode, { isLocalAddress: isOfNode })
+  expect(found).toEqual([])
+  expect(doubts.map((end) => doubtOf(end, end.rule).what)).toEqual([
+    expect.stringMatching(/chain KUBE-SERVICES, of another kube-proxy, may redirect/),
+  ])
+})
+
+test('targets that change a packet', () => {
+  const at = (table: string, chain: string, target: string) =>
+    ends(saved(`*${table}`, `:${chain} ACCEPT [0:0]`, `-A ${chain} -d 10.244.2.0/24 -j ${target}`))
+  expect(at('mangle', 'POSTROUTING', 'TTL --ttl-set 1')).toEqual(['maybe shortened'])
+  expect(at('mangle', 'POSTROUTING', 'TTL --ttl-set 64')).toEqual([])
+  expect(at('raw', 'PREROUTING', 'CT --zone 5')).toEqual([])
+  expect(at('nat', 'POSTROUTING', 'SNAT --to-source 192.0.2.9-192.0.2.10')).toEqual(['maybe readdressed'])
+  expect(at('nat', 'POSTROUTING', 'SNAT --to-source 172.30.0.11:1024-2048')).toEqual([])
 })
 
 test('a network policy is told from a firewall, and kube-router from a proxy', () => {

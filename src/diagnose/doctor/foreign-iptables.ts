@@ -1,10 +1,11 @@
 // What `iptables-save` prints, as rules that a packet can be followed through.
 
-import { type Bytes, cidrContains, parseCidr } from '../../lib/ip.ts'
+import { type Bytes, cidrContains, parseCidr, parseIp } from '../../lib/ip.ts'
 import {
   all,
   any,
   type Action,
+  comesTheRightWay,
   ENDS,
   type ForeignChain,
   type ForeignRule,
@@ -85,6 +86,12 @@ function ruleOf(text: string): ForeignRule {
       // The rest belongs to the target.
       break
     }
+    if (word === '--invert') {
+      const last = conditions.pop()
+      if (last !== undefined) conditions.push((seen) => not(last(seen)))
+      continue
+    }
+    if (FLAGS.has(word)) continue
     const option = OPTIONS[word]
     if (option !== undefined) {
       const holds = option(words[i + 1] ?? '', words[i + 2] ?? '')
@@ -105,7 +112,11 @@ function ruleOf(text: string): ForeignRule {
 const OPTIONS: Readonly<Record<string, (value: string, second: string) => Condition | undefined>> = {
   // What a match asks for follows as options of its own; those with no options hold.
   '-m': (name) =>
-    ['socket', 'rpfilter', 'bpf', 'physdev', 'unclean', 'ipvs'].includes(name) ? () => 'maybe' : undefined,
+    name === 'rpfilter'
+      ? (seen) => (comesTheRightWay(seen) ? 'yes' : 'maybe')
+      : ['socket', 'bpf', 'physdev', 'unclean', 'ipvs'].includes(name)
+        ? () => 'maybe'
+        : undefined,
   '--comment': () => undefined,
   '-s':
     (network) =>
@@ -210,7 +221,12 @@ function hasState(states: string): Condition {
   }
 }
 
+/** Options without a value of the match rpfilter. */
+const FLAGS: ReadonlySet<string> = new Set(['--validmark', '--loose', '--accept-local'])
+
 function targetOf(name: string, options: readonly string[]): PossibleAction {
+  const source = name === 'SNAT' ? addressOf(valueOf(options, '--to-source')) : undefined
+  if (source !== undefined) return { action: { kind: 'source', address: source }, truth: 'yes' }
   return (
     (/[a-z]/.test(name) ? undefined : ENDS[name.toLowerCase()]) ?? { action: otherTarget(name, options), truth: 'yes' }
   )
@@ -219,7 +235,11 @@ function targetOf(name: string, options: readonly string[]): PossibleAction {
 function otherTarget(name: string, options: readonly string[]): Action {
   switch (name) {
     case 'CT':
-      return options.includes('--notrack') ? { kind: 'untrack' } : { kind: 'none' }
+      if (options.includes('--notrack')) return { kind: 'untrack' }
+      return options.some((option) => option.startsWith('--zone')) ? { kind: 'zone' } : { kind: 'none' }
+    case 'TTL':
+    case 'HL':
+      return options[0]?.endsWith('-set') === true ? { kind: 'hops', left: Number(options[1]) } : { kind: 'none' }
     case 'MARK': {
       const [value = '', mask = '0xffffffff'] = (options[1] ?? '').split('/')
       return { kind: 'mark', change: (mark) => ((mark & ~Number(mask)) ^ Number(value)) >>> 0 }
@@ -230,6 +250,17 @@ function otherTarget(name: string, options: readonly string[]): Action {
       // A target that does not end the packet's way, such as LOG, is no chain of the table.
       return { kind: 'jump', chain: name }
   }
+}
+
+function valueOf(options: readonly string[], name: string): string {
+  const at = options.indexOf(name)
+  return at < 0 ? '' : (options[at + 1] ?? '')
+}
+
+/** `192.0.2.1-192.0.2.9`, `192.0.2.1:1024-65535`, `[2001:db8::1]:1024-65535`: the first address. */
+function addressOf(text: string): Bytes | undefined {
+  const [first = ''] = text.split('-')
+  return parseIp(first) ?? parseIp(first.replace(/:\d+$/, '').replace(/^\[|\]$/g, ''))
 }
 
 function within(address: Bytes, network: string): Truth {

@@ -5,6 +5,7 @@ import {
   all,
   any,
   type Action,
+  comesTheRightWay,
   ENDS,
   type ForeignChain,
   type ForeignRule,
@@ -152,6 +153,9 @@ function valueOf(json: Json, seen: Seen): Value {
     case 'ct':
       return conntrackOf(body, seen)
     case 'fib': {
+      // What has a way back is not missing; whether another lacks one is not known.
+      if (['oif', 'oifname'].includes(String(body['result'])))
+        return listOf(body['flags']).includes('saddr') && comesTheRightWay(seen) ? packet.inputInterface : undefined
       if (body['result'] !== 'type') return undefined
       const address = listOf(body['flags']).includes('saddr') ? packet.source : packet.destination
       return seen.isLocalAddress(address) ? 'local' : 'unicast'
@@ -234,6 +238,8 @@ function conntrackOf({ key, dir }: JsonRecord, { packet }: Seen): Value {
 /** Without the negation of `!=`. */
 function compare(value: Value, right: Json, { op, sets }: { readonly op: string; readonly sets: Sets }): Truth {
   if (value === undefined) return 'maybe'
+  // `missing`, of a route.
+  if (right === false) return 'no'
   if (value instanceof Flags) return compareFlags(value, right, op)
   if (['<', '>', '<=', '>='].includes(op)) {
     if (typeof value !== 'number' || typeof right !== 'number') return 'maybe'
@@ -318,12 +324,18 @@ function actionOf(kind: string, body: JsonRecord): PossibleAction {
     kind === 'jump' || kind === 'goto'
       ? { kind, chain: String(body['target']) }
       : kind === 'mangle'
-        ? markOf(body)
+        ? changeOf(body)
         : { kind: 'none' }
+  const source = kind === 'snat' && typeof body['addr'] === 'string' ? parseIp(body['addr']) : undefined
+  if (source !== undefined) return { action: { kind: 'source', address: source }, truth: 'yes' }
   return NFT_ENDS[kind] ?? { action, truth: 'yes' }
 }
 
-function markOf({ key, value }: JsonRecord): Action {
+/** Of the packet: its mark, its zone, its hops. */
+function changeOf({ key, value }: JsonRecord): Action {
+  if (recordOf(recordOf(key)['ct'])['key'] === 'zone') return { kind: 'zone' }
+  const { field } = recordOf(recordOf(key)['payload'])
+  if ((field === 'ttl' || field === 'hoplimit') && typeof value === 'number') return { kind: 'hops', left: value }
   if (recordOf(recordOf(key)['meta'])['key'] !== 'mark') return { kind: 'none' }
   if (typeof value === 'number') return { kind: 'mark', change: () => value }
   const [operator = ''] = Object.keys(recordOf(value))

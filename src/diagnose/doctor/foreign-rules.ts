@@ -25,6 +25,8 @@ export interface ForeignPacket {
   readonly inputInterface: string | undefined
   readonly outputInterface: string | undefined
   readonly visits: readonly Visit[]
+  /** The mark by which the proxy has it masqueraded; undefined: its source is kept, or the mark is not known. */
+  readonly masqueradeMark?: number | undefined
   /** Of a connection that this node opens, so that its attempt shows whether the packet passes. */
   readonly isOfThisNode: boolean
 }
@@ -41,8 +43,19 @@ export interface Seen {
   readonly packet: ForeignPacket
   readonly hook: HookName
   readonly isLocalAddress: (address: Bytes) => boolean
+  readonly linkTo: LinkTo
   /** Undefined: a rule may have changed it. */
   readonly mark: number | undefined
+}
+
+/** The link by which this machine sends to an address; undefined: not known. */
+export type LinkTo = (address: Bytes) => string | undefined
+
+const notKnown: LinkTo = () => undefined
+
+/** Whether the answers leave by the link that the packet came in by: then a check of the way back lets it pass. */
+export function comesTheRightWay({ packet, linkTo }: Seen): boolean {
+  return packet.inputInterface !== undefined && linkTo(packet.source) === packet.inputInterface
 }
 
 export type Action =
@@ -52,7 +65,13 @@ export type Action =
   | { readonly kind: 'queue' }
   /** The packet gets another destination. */
   | { readonly kind: 'translate' }
+  /** The packet gets this source. */
+  | { readonly kind: 'source'; readonly address: Bytes }
   | { readonly kind: 'untrack' }
+  /** The connection tracker keeps it apart from packets of other zones. */
+  | { readonly kind: 'zone' }
+  /** How many more machines it may pass. */
+  | { readonly kind: 'hops'; readonly left: number }
   | { readonly kind: 'jump' | 'goto'; readonly chain: string }
   /** Undefined: the target cannot be decoded. */
   | { readonly kind: 'mark'; readonly change: (mark: number) => number | undefined }
@@ -115,6 +134,8 @@ export interface ForeignTable {
   /** `inet filter`, `filter of iptables-nft` */
   readonly name: string
   readonly chains: ReadonlyMap<string, ForeignChain>
+  /** The proxy of this node keeps its rules elsewhere: chains of a kube-proxy here are another's. */
+  readonly hasNoProxy?: boolean
   /** The command that shows a chain of it. */
   readonly show: (chain: string) => string
 }
@@ -125,7 +146,16 @@ export interface ForeignEnd {
   readonly chain: string
   readonly rule: string
   readonly handle: number | undefined
-  readonly verdict: 'drop' | 'reject' | 'translated' | 'queued' | 'untracked'
+  readonly verdict:
+    | 'drop'
+    | 'reject'
+    | 'translated'
+    | 'queued'
+    | 'untracked'
+    | 'readdressed'
+    | 'unmarked'
+    | 'zoned'
+    | 'shortened'
   readonly isCertain: boolean
   readonly owner: Owner | undefined
   readonly packet: ForeignPacket
@@ -134,13 +164,18 @@ export interface ForeignEnd {
 /** Of the hooks prerouting and output: destinations are translated there. */
 export const DSTNAT = -100
 
+/** Of the hook postrouting: marked packets are masqueraded there. */
+const SRCNAT = 100
+
+/** What rules ask about this machine. */
+export interface Here {
+  readonly isLocalAddress: Seen['isLocalAddress']
+  readonly linkTo?: LinkTo
+}
+
 /** All ends of one packet in one table: the last may be certain. */
-export function walkForeignTable(
-  table: ForeignTable,
-  packet: ForeignPacket,
-  isLocalAddress: Seen['isLocalAddress'],
-): ForeignEnd[] {
-  const walk = new ForeignWalk(table, packet, isLocalAddress)
+export function walkForeignTable(table: ForeignTable, packet: ForeignPacket, here: Here): ForeignEnd[] {
+  const walk = new ForeignWalk(table, packet, here)
   for (const visit of packet.visits) {
     const chains = [...table.chains.values()]
       .filter(({ base }) => base !== undefined && sees(base, visit, packet))
@@ -168,19 +203,24 @@ const DEEPEST = 32
 class ForeignWalk {
   readonly #table: ForeignTable
   readonly #packet: ForeignPacket
-  readonly #isLocalAddress: Seen['isLocalAddress']
+  readonly #here: Here
   readonly ends: ForeignEnd[] = []
   #hook: HookName = 'prerouting'
-  #mark: number | undefined = 0
+  #mark: number | undefined
+  /** It is marked for masquerading, and has not been masqueraded. */
+  #isMarkNeeded = false
 
-  constructor(table: ForeignTable, packet: ForeignPacket, isLocalAddress: Seen['isLocalAddress']) {
+  constructor(table: ForeignTable, packet: ForeignPacket, here: Here) {
     this.#table = table
     this.#packet = packet
-    this.#isLocalAddress = isLocalAddress
+    this.#here = here
+    this.#mark = packet.masqueradeMark ?? 0
   }
 
   enter(chain: ForeignChain, hook: HookName): Left {
     this.#hook = hook
+    const { priority = 0 } = chain.base ?? {}
+    this.#isMarkNeeded = this.#packet.masqueradeMark !== undefined && (hook !== 'postrouting' || priority < SRCNAT)
     const left = this.#run(chain, true, 0)
     if (left === 'ended' || left === 'no' || chain.base?.policy !== 'drop') return left
     const rule = { text: 'policy drop', handle: undefined }
@@ -191,14 +231,16 @@ class ForeignWalk {
   #run(chain: ForeignChain, isCertain: boolean, depth: number): Left {
     let certain = isCertain
     let left: Truth = 'yes'
-    // What a proxy has decided is not another program's.
-    if (depth > DEEPEST || isProxyChain(chain.name)) return left
+    const isOfProxy = isProxyChain(chain.name)
+    // What the proxy of this node has decided is not another program's.
+    if (depth > DEEPEST || (isOfProxy && this.#table.hasNoProxy !== true)) return left
     for (const rule of chain.rules) {
       const seen = this.#seen()
       const matches = rule.matches(seen)
       if (matches === 'no') continue
       for (const { action, truth } of rule.actions(seen)) {
-        const sure = certain && matches === 'yes' && truth === 'yes'
+        // Of two proxies, the one that came last translates a packet.
+        const sure = certain && matches === 'yes' && truth === 'yes' && !(isOfProxy && action.kind === 'translate')
         switch (action.kind) {
           case 'accept':
             if (sure) return 'no'
@@ -217,12 +259,33 @@ class ForeignWalk {
             if (sure && action.kind !== 'queue') return 'ended'
             break
           case 'untrack':
-            // Of a connection that was translated, the answer has to be translated back.
-            if (this.#packet.isAnswer === (this.#packet.dialled !== undefined))
+            // Of a connection that was translated, the answer has to be translated back. What a program on this machine takes
+            // for itself, as a name server's cache does, needs no translation.
+            if (
+              this.#packet.isAnswer === (this.#packet.dialled !== undefined) &&
+              (this.#packet.isAnswer || !this.#here.isLocalAddress(this.#packet.destination))
+            )
               this.#end(chain, rule, { verdict: 'untracked', isCertain: sure })
+            break
+          case 'zone':
+            if (this.#packet.dialled !== undefined) this.#end(chain, rule, { verdict: 'zoned', isCertain: false })
+            break
+          case 'hops':
+            if (action.left <= FEW_HOPS) this.#end(chain, rule, { verdict: 'shortened', isCertain: false })
+            break
+          case 'source':
+            if (!this.#here.isLocalAddress(action.address))
+              this.#end(chain, rule, { verdict: 'readdressed', isCertain: false })
+            if (sure) return 'no'
+            certain = false
+            left = 'maybe'
             break
           case 'mark':
             this.#mark = sure && this.#mark !== undefined ? action.change(this.#mark) : undefined
+            if (this.#isMarkNeeded && this.#mark !== undefined && (this.#mark & this.#packet.masqueradeMark!) === 0) {
+              this.#isMarkNeeded = false
+              this.#end(chain, rule, { verdict: 'unmarked', isCertain: false })
+            }
             break
           case 'jump':
           case 'goto': {
@@ -248,7 +311,8 @@ class ForeignWalk {
   }
 
   #seen(): Seen {
-    return { packet: this.#packet, hook: this.#hook, isLocalAddress: this.#isLocalAddress, mark: this.#mark }
+    const { isLocalAddress, linkTo = notKnown } = this.#here
+    return { packet: this.#packet, hook: this.#hook, isLocalAddress, linkTo, mark: this.#mark }
   }
 
   #end(
@@ -269,6 +333,9 @@ class ForeignWalk {
     })
   }
 }
+
+/** The next machine takes one, and a pod may be behind two. */
+const FEW_HOPS = 2
 
 const VERDICTS = { drop: 'drop', reject: 'reject', translate: 'translated', queue: 'queued' } as const
 

@@ -44,7 +44,7 @@ const accept = { accept: null }
 
 /** What becomes of a packet: `drop by rule 1`, `maybe drop by rule 2`, ... */
 function ends(text: string, packets = fromNode): string[] {
-  const { found, doubts } = findForeign(parseForeignTables(text)!, packets, isOfNode)
+  const { found, doubts } = findForeign(parseForeignTables(text)!, packets, { isLocalAddress: isOfNode })
   const tell = (sure: string) => (end: (typeof found)[number]) =>
     `${sure}${end.verdict} by ${end.handle === undefined ? end.rule : `rule ${end.handle}`}`
   return [...found.map(tell('')), ...doubts.map(tell('maybe '))]
@@ -84,6 +84,21 @@ describe('a rule counts by hook and effect', () => {
       { redirect: { port: 1 } },
     ],
     ['the tracker', ['untracked by rule 1'], { hook: 'output', prio: -300 }, { notrack: null }],
+    ['another zone', ['maybe zoned by rule 1'], output, { mangle: { key: { ct: { key: 'zone' } }, value: 5 } }],
+    ['one hop', ['maybe shortened by rule 1'], output, { mangle: { key: payload('ip', 'ttl'), value: 1 } }],
+    ['many hops', [], output, { mangle: { key: payload('ip', 'ttl'), value: 64 } }],
+    [
+      'a source that is not of this machine',
+      ['maybe readdressed by rule 1'],
+      { hook: 'postrouting', prio: 90, type: 'nat' },
+      { snat: { addr: '192.0.2.9' } },
+    ],
+    [
+      "one of this machine's own",
+      [],
+      { hook: 'postrouting', prio: 90, type: 'nat' },
+      { snat: { addr: '172.30.0.11' } },
+    ],
     ['a policy', ['drop by policy drop'], { hook: 'output', policy: 'drop' }, dport(22), accept],
     ['an entry link', [], { hook: 'forward' }, meta('iifname', 'cali123'), drop],
   ])('%s', (_, expected, base, ...rule) => {
@@ -97,6 +112,36 @@ describe('a rule counts by hook and effect', () => {
     expect(ends(listing({ hook: 'input' }, [rule]), byIpvs)).toEqual(['drop by rule 1'])
     expect(ends(listing({ hook: 'input' }, [[dport(41_000), drop]]), relayed)).toEqual(['drop by rule 1'])
   })
+})
+
+test('a mark for masquerading is there, and a rule that removes it is a doubt until the packet has been masqueraded', () => {
+  const marked = fromPod.map((each) => ({ ...each, masqueradeMark: 0x4000 }))
+  const clear = { mangle: { key: { meta: { key: 'mark' } }, value: 0 } }
+  const keep = { mangle: { key: { meta: { key: 'mark' } }, value: { '|': [{ meta: { key: 'mark' } }, 1] } } }
+  const at = (prio: number, rule: object, packets: typeof fromPod = marked) =>
+    ends(listing({ hook: 'postrouting', prio }, [[rule]]), packets)
+  expect(at(-150, clear)).toEqual(['maybe unmarked by rule 1'])
+  expect(at(150, clear)).toEqual([])
+  expect(at(-150, keep)).toEqual([])
+  expect(at(-150, clear, fromPod)).toEqual([])
+  expect(ends(listing({ hook: 'forward' }, [[meta('mark', 0x4000), drop]]), marked)).toEqual(['drop by rule 1'])
+})
+
+test('a check of the way back lets pass what came in by it', () => {
+  const rpFilter = is({ fib: { result: 'oif', flags: ['saddr', 'mark', 'iif'] } }, false)
+  const text = listing({ hook: 'prerouting', prio: -300 }, [[rpFilter, drop]])
+  const packets = fromPod.filter(({ isAnswer }) => !isAnswer)
+  const here = (linkTo: () => string | undefined) =>
+    findForeign(parseForeignTables(text)!, packets, { isLocalAddress: isOfNode, linkTo })
+  expect(here(() => 'cali123')).toEqual({ found: [], doubts: [] })
+  expect(here(() => undefined).doubts).toHaveLength(1)
+})
+
+test('what a program of this machine takes for itself needs no translation', () => {
+  const text = listing({ hook: 'output', prio: -300 }, [[dport(80), { notrack: null }]])
+  expect(ends(text)).toEqual(['untracked by rule 1'])
+  const cache = (address: string) => isOfNode(address) || address === fromNode[0]!.destination
+  expect(findForeign(parseForeignTables(text)!, fromNode, { isLocalAddress: cache })).toEqual({ found: [], doubts: [] })
 })
 
 test('a rule before it that may let the packet through makes a drop a doubt', () => {

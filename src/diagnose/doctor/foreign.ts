@@ -1,9 +1,8 @@
 // Whether rules of other programs let packets pass. Our tables are recognized by their names, which no other program uses; the
 // rules of all others count by hook and effect, whatever their names.
 
-import type { Bytes } from '../../lib/ip.ts'
 import type { ForeignDoubt, ForeignFact } from './facts.ts'
-import { type ForeignEnd, type ForeignPacket, type ForeignTable, walkForeignTable } from './foreign-rules.ts'
+import { type ForeignEnd, type ForeignPacket, type ForeignTable, type Here, walkForeignTable } from './foreign-rules.ts'
 
 /** The tables of a kube-proxy: of this program or of another. */
 const OURS = /^kube-proxy(-.*)?$/
@@ -22,13 +21,13 @@ export interface ForeignEnds {
 export function findForeign(
   tables: readonly ForeignTable[],
   packets: readonly ForeignPacket[],
-  isLocalAddress: (address: Bytes) => boolean,
+  here: Here,
 ): ForeignEnds {
   const found = new Map<string, ForeignEnd>()
   const doubts = new Map<string, ForeignEnd>()
   for (const packet of packets) {
     for (const table of tables) {
-      for (const end of walkForeignTable(table, packet, isLocalAddress)) {
+      for (const end of walkForeignTable(table, packet, here)) {
         // Frames of a bridge may go another way than these packets.
         const list = end.isCertain && !table.name.startsWith('bridge ') ? found : doubts
         const key = [table.name, end.chain, end.handle ?? end.rule, packet.isOfThisNode].join('\0')
@@ -40,9 +39,29 @@ export function findForeign(
 }
 
 export function factOf({ table, chain, verdict, owner, packet }: ForeignEnd, rule: string): ForeignFact {
-  const is = verdict === 'queued' ? 'drop' : verdict
-  return { table: table.name, chain, rule, verdict: is, owner, packet: packet.label, next: table.show(chain) }
+  return {
+    table: table.name,
+    chain,
+    rule,
+    verdict: CERTAIN[verdict],
+    owner,
+    packet: packet.label,
+    next: table.show(chain),
+  }
 }
+
+/** What is never certain is no fact. */
+const CERTAIN = {
+  drop: 'drop',
+  reject: 'reject',
+  translated: 'translated',
+  untracked: 'untracked',
+  queued: 'drop',
+  readdressed: 'translated',
+  unmarked: 'translated',
+  zoned: 'untracked',
+  shortened: 'drop',
+} as const
 
 const MAY = {
   drop: 'may drop',
@@ -50,6 +69,10 @@ const MAY = {
   translated: 'may redirect',
   queued: 'lets a program decide about',
   untracked: 'may hide from the connection tracker',
+  readdressed: 'may give a source that is not of this machine to',
+  unmarked: 'removes the mark for masquerading, so that answers take another way, from',
+  zoned: 'puts into a zone of its own of the connection tracker, where its answers may not be',
+  shortened: 'leaves too few hops (TTL) to',
 } as const
 
 export function doubtOf({ table, chain, verdict, owner, packet }: ForeignEnd, rule: string): ForeignDoubt {

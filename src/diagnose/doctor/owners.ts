@@ -2,7 +2,7 @@
 
 export interface Owner {
   readonly name: string
-  readonly kind: 'firewall' | 'network policy' | 'network plugin'
+  readonly kind: 'firewall' | 'network policy' | 'network plugin' | 'proxy'
 }
 
 const firewall = (name: string): Owner => ({ name, kind: 'firewall' })
@@ -14,6 +14,8 @@ const KNOWN: readonly (readonly [table: RegExp | undefined, chain: RegExp | unde
   [undefined, /^cali-/, policy('Calico')],
   [/^calico/, undefined, policy('Calico')],
   [undefined, /^KUBE-(ROUTER|NWPLCY|POD-FW)-/, policy('kube-router')],
+  [undefined, /^KUBE-(FIREWALL|KUBELET)/, firewall('the kubelet')],
+  [undefined, /^KUBE-/, { name: 'another kube-proxy', kind: 'proxy' }],
   [/^(kube-network-policies|kindnet-network-policies)/, undefined, policy('kube-network-policies')],
   [undefined, /^ANTREA-/, policy('Antrea')],
   [/^antrea/, undefined, policy('Antrea')],

@@ -69,11 +69,18 @@ export function packetsOf(
   const service = { address: ipBytes(destination), port }
   // Where the kernel leads to the proxy itself, that is what a firewall sees of the client's connection.
   const relay = mode === 'userspace' && way?.outcome === 'to' ? placeOf(way.destination) : undefined
-  const endpoints = outcome === 'to' ? places(eligible) : []
+  const mark = MARKING.has(mode) ? known.nodes[family]?.masqueradeMark : undefined
+  const endpoints =
+    outcome === 'to'
+      ? places(eligible).map((place, i) => (eligible[i]!.masquerade ? { ...place, masqueradeMark: mark } : place))
+      : []
   return clients.flatMap((client) =>
     packetsOfFlow({ client, service, endpoints, relay, mode, protocol: protocol as ForeignPacket['protocol'] }),
   )
 }
+
+/** Modes whose rules mark what is to be masqueraded, as soon as it is translated. */
+const MARKING: ReadonlySet<string> = new Set(['nftables', 'iptables'])
 
 function places(all: readonly { readonly address: string; readonly port: number }[]): Flow['endpoints'] {
   const addresses = all.map(({ address }) => ipBytes(address))

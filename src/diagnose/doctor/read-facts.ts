@@ -380,13 +380,13 @@ function mismatchOf(way: Way, node: string, { nodes, machineAddresses }: Known):
 
 /** Of both IP families. */
 export async function readForeignOf(
-  { machineAddresses }: Known,
+  known: Known,
   packetsOfFamily: (family: Family) => Parameters<typeof readForeign>[1],
 ): Promise<ForeignFacts> {
   const all: ForeignFacts[] = []
   for (const family of [4, 6] as const) {
     const packets = packetsOfFamily(family)
-    if (packets.packets.length > 0) all.push(await readForeign(family, packets, machineAddresses))
+    if (packets.packets.length > 0) all.push(await readForeign(family, packets, known))
   }
   return {
     found: all.flatMap(({ found }) => found),

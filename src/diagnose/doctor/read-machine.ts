@@ -15,7 +15,7 @@ import type { ForeignFacts, ForwardingOff, MachineFacts, TryFact } from './facts
 import { doubtOf, factOf, findForeign, isForeignName } from './foreign.ts'
 import { parseForeignIptables } from './foreign-iptables.ts'
 import { type ListedTable, parseForeignTables } from './foreign-nft.ts'
-import type { ForeignEnd, ForeignPacket, ForeignTable } from './foreign-rules.ts'
+import type { ForeignEnd, ForeignPacket, ForeignTable, LinkTo } from './foreign-rules.ts'
 import { ownerOf } from './owners.ts'
 import { localPods } from './packets.ts'
 
@@ -62,19 +62,19 @@ const swapped = (mark: string) => (mark === '.' ? '/' : '.')
 export async function readForeign(
   family: Family,
   { packets, tries = [] }: { readonly packets: readonly ForeignPacket[]; readonly tries?: readonly ForeignPacket[] },
-  machineAddresses: readonly string[],
+  { machineAddresses, mode }: Pick<Known, 'machineAddresses' | 'mode'>,
 ): Promise<ForeignFacts> {
   const [byNft, byIptables] = await Promise.all([readForeignTables(family), readForeignRules(family)])
   // What iptables-nft has is read in its own words.
   const tables = [
-    ...byIptables.tables,
+    ...byIptables.tables.map((table) => ({ ...table, hasNoProxy: WITHOUT_IPTABLES.has(mode.name) })),
     ...byNft.tables.filter((table) => !hasAll(byIptables.listed.get(table.name), table)),
   ]
   const own = new Set(machineAddresses)
-  const isLocal = (address: Bytes) => own.has(formatIp(address))
-  const { found, doubts } = findForeign(tables, packets, isLocal)
+  const here = { isLocalAddress: (address: Bytes) => own.has(formatIp(address)), linkTo: rememberLinks() }
+  const { found, doubts } = findForeign(tables, packets, here)
   const ends = [...found, ...doubts]
-  const ofTries = findForeign(tables, tries, isLocal)
+  const ofTries = findForeign(tables, tries, here)
   const walls = [...ofTries.found, ...ofTries.doubts].filter(
     (wall) =>
       !ends.some(
@@ -103,6 +103,21 @@ export async function readForeign(
     policyEngines: [
       ...new Set(tables.flatMap((table) => [...table.chains.keys()].flatMap((chain) => engineOf(table, chain)))),
     ],
+  }
+}
+
+/** Modes in which a proxy has no rules of iptables. */
+const WITHOUT_IPTABLES: ReadonlySet<string> = new Set(['nftables', 'userspace'])
+
+/** Each address is looked up once, when it is asked for. */
+function rememberLinks(): LinkTo {
+  const links = new Map<Bytes, string | undefined>()
+  return (address) => {
+    if (!links.has(address)) {
+      const [way] = findWays([address])
+      links.set(address, way?.kind === 'link' ? way.link : undefined)
+    }
+    return links.get(address)
   }
 }
 

@@ -17,10 +17,11 @@ export class Queue {
     this.#valueLength = valueLength
   }
 
-  /** All that is in it. */
-  take(): Buffer[] {
+  /** The oldest ones, at most so many. */
+  take(most = Infinity): Buffer[] {
     const values: Buffer[] = []
     for (;;) {
+      if (values.length === most) return values
       const value = Buffer.alloc(this.#valueLength)
       if (tryBpf(COMMAND.takeElement, new Attributes().number(0, this.fd).pointer(16, value)) < 0) break
       values.push(value)

@@ -32,6 +32,10 @@ const BPF_PROG_TYPE_SOCK_OPS = 13
 export const HOOKS = {
   connect4: { type: BPF_PROG_TYPE_CGROUP_SOCK_ADDR, attach: 10 },
   connect6: { type: BPF_PROG_TYPE_CGROUP_SOCK_ADDR, attach: 11 },
+  sendmsg4: { type: BPF_PROG_TYPE_CGROUP_SOCK_ADDR, attach: 14 },
+  sendmsg6: { type: BPF_PROG_TYPE_CGROUP_SOCK_ADDR, attach: 15 },
+  recvmsg4: { type: BPF_PROG_TYPE_CGROUP_SOCK_ADDR, attach: 19 },
+  recvmsg6: { type: BPF_PROG_TYPE_CGROUP_SOCK_ADDR, attach: 20 },
   getpeername4: { type: BPF_PROG_TYPE_CGROUP_SOCK_ADDR, attach: 29 },
   getpeername6: { type: BPF_PROG_TYPE_CGROUP_SOCK_ADDR, attach: 30 },
   release: { type: BPF_PROG_TYPE_CGROUP_SOCK, attach: 34 },
@@ -59,11 +63,15 @@ export const HELPER = {
 /** What a program at release() is given: struct bpf_sock, by offset. */
 export const SOCKET = { type: 8, protocol: 12 } as const
 
-/** What a program at connect() or getpeername() is given: struct bpf_sock_addr, by offset. Addresses and ports in network order. */
+/** What a program at connect(), sendmsg(), recvmsg() or getpeername() is given: struct bpf_sock_addr, by offset. Addresses and ports in network order. */
 export const SOCKET_ADDRESS = { ip4: 4, ip6: 8, port: 24, type: 32, protocol: 36, socket: 64 } as const
 
-/** What its socket is, by offset: the address that it is bound to. */
-export const BOUND = { ip4: 24, ip6: 28 } as const
+/** What its socket is, by offset: the address and port that it is bound to. The port is in this machine's order. */
+export const BOUND = { ip4: 24, ip6: 28, port: 44 } as const
+
+/** Its state, by offset; and that of a socket of UDP after connect(), which is TCP_ESTABLISHED. */
+export const SOCKET_STATE = 72
+export const UDP_IS_CONNECTED = 1
 
 /** What a program at changes of TCP's state is given: struct bpf_sock_ops, by offset. The port is in this machine's order. */
 export const TCP_STATE = { what: 0, localIp4: 28, localIp6: 48, localPort: 68 } as const

@@ -135,7 +135,7 @@ const mode = inGroup('Proxy mode', [
     help: 'Give a client another endpoint when the one it got refuses its connection, says nothing or is gone (TCP). For no Service (false), for those with the annotation service.kube-proxy-ts.io/connect-retry: "on" (annotated), or for all but those with "off" (true). (Not a flag of kube-proxy.)',
   }),
   fieldFlag('socket-balancing', 'socketBalancing', {
-    help: 'Let processes choose the endpoint of a Service when they connect, so that none of their packets has to be translated (TCP; modes nftables and iptables): those of pods, of the node, all, or those of a cgroup, by its folder. Empty: none. (Not a flag of kube-proxy.)',
+    help: 'Let processes choose the endpoint of a Service when they connect, so that none of their packets has to be translated (TCP, and UDP that is sent without connect(); modes nftables and iptables): those of pods, of the node, all, or those of a cgroup, by its folder. Empty: none. (Not a flag of kube-proxy.)',
   }),
 ])
 

@@ -6,12 +6,12 @@ import type { Hook } from '../bpf/uapi.ts'
 import { closeAllNow } from '../lib/close-all.ts'
 import type { Family } from '../lib/ip.ts'
 import { readNetnsCookie } from '../system/netns-cookie.ts'
-import { layouts, REMEMBERED } from './layout.ts'
+import { FLOWS, layouts, REMEMBERED } from './layout.ts'
 import { planPrograms } from './programs.ts'
 import { Witness, type WitnessOptions } from './witness.ts'
 
-/** What the proxy writes for a family. */
-export const TABLES = ['backends', 'frontends'] as const
+/** What the proxy writes for a family, in this order, and deletes in the opposite one. */
+export const TABLES = ['live', 'backends', 'frontends'] as const
 export type Table = (typeof TABLES)[number]
 export type Maps = Readonly<Record<Table, HashMap>>
 
@@ -24,27 +24,34 @@ export function createMaps(family: Family, capacity: Readonly<Record<Table, numb
       capacity: capacity[table],
       memory: 'as needed',
     })
-  const backends = create('backends')
+  const created: HashMap[] = []
   try {
-    return { backends, frontends: create('frontends') }
+    for (const table of TABLES) created.push(create(table))
   } catch (error) {
-    backends.close()
+    closeAllNow(...created.map((map) => () => map.close()))
     throw error
   }
+  const [live, backends, frontends] = created as [HashMap, HashMap, HashMap]
+  return { live, backends, frontends }
 }
 
 export function closeMaps(maps: Maps): void {
   closeAllNow(...TABLES.map((table) => () => maps[table].close()))
 }
 
-/** The most open sockets whose choice is remembered, in 7 MB of kernel memory. Further ones dial the frontend and go by the rules. */
+/** The most open sockets of TCP and of UDP whose choice is remembered, in 7 MB of kernel memory each. Further ones go by the rules. */
 const MOST_SOCKETS = 1 << 16
+const MOST_UDP_SOCKETS = 1 << 15
 const COOKIE_LENGTH = 8
+
+/** Their programs use the maps that may be replaced. */
+const CHOOSING: ReadonlySet<Hook> = new Set(['connect4', 'connect6', 'sendmsg4', 'sendmsg6'])
 
 export class ConnectPrograms {
   readonly cgroup: string
   readonly #nodeNetns = readNetnsCookie()
   readonly #dialled: HashMap
+  readonly #flows: HashMap
   readonly #witness: Witness
   readonly #maps: Map<Family, Maps>
   readonly #attached = new Map<Hook, AttachedProgram>()
@@ -60,14 +67,30 @@ export class ConnectPrograms {
       memory: 'at once',
     })
     try {
-      this.#witness = new Witness({ ...options, nodeNetns: this.#nodeNetns })
+      this.#flows = new HashMap({
+        name: 'kube_flows',
+        keyLength: COOKIE_LENGTH,
+        valueLength: FLOWS.valueLength,
+        capacity: MOST_UDP_SOCKETS,
+        memory: 'at once',
+      })
     } catch (error) {
       this.#dialled.close()
       throw error
     }
+    try {
+      this.#witness = new Witness({ ...options, nodeNetns: this.#nodeNetns })
+    } catch (error) {
+      closeAllNow(
+        () => this.#dialled.close(),
+        () => this.#flows.close(),
+      )
+      throw error
+    }
     this.#maps = new Map()
     try {
-      for (const family of options.families) this.#maps.set(family, createMaps(family, { backends: 1, frontends: 1 }))
+      for (const family of options.families)
+        this.#maps.set(family, createMaps(family, { live: 1, backends: 1, frontends: 1 }))
       this.#attach()
     } catch (error) {
       this.close()
@@ -105,6 +128,7 @@ export class ConnectPrograms {
       ...Array.from(this.#attached.values(), (program) => () => program.close()),
       ...Array.from(this.#maps.values(), (maps) => () => closeMaps(maps)),
       () => this.#dialled.close(),
+      () => this.#flows.close(),
       () => this.#witness.close(),
     )
     this.#attached.clear()
@@ -116,6 +140,7 @@ export class ConnectPrograms {
     const descriptors = (family: Family) => ({
       frontends: this.maps(family).frontends.fd,
       backends: this.maps(family).backends.fd,
+      live: this.maps(family).live.fd,
       seen: seen.get(family)!.fd,
     })
     const programs = planPrograms({
@@ -124,12 +149,13 @@ export class ConnectPrograms {
       called: called.fd,
       calls: calls.fd,
       dialled: this.#dialled.fd,
+      flows: this.#flows.fd,
       nodeNetns: this.#nodeNetns,
     })
     for (const [hook, steps] of Object.entries(programs) as [Hook, (typeof programs)[Hook] & {}][]) {
       const attached = this.#attached.get(hook)
       if (attached === undefined) this.#attached.set(hook, new AttachedProgram(hook, steps, this.cgroup))
-      else if (hook.startsWith('connect')) attached.replace(steps)
+      else if (CHOOSING.has(hook)) attached.replace(steps)
     }
   }
 }

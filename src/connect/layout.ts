@@ -1,9 +1,10 @@
 // The layout of the maps with frontends and their backends. The proxy writes them, the BPF programs read them.
 //
-// Each family has two maps. In the first, the key is what a client dials: address, port, protocol. A node port has the address 0.0.0.0
+// Each family has three maps. In the first, the key is what a client dials: address, port, protocol. A node port has the address 0.0.0.0
 // or ::, and each address of the node on which node ports are open has an element with port and protocol 0. The value
 // says for pods and for the node which list of backends they get, and how long it is; 0: the rules decide. In the second, the key is a list and a
-// place in it, from 1 on; the value is the address and port of a backend.
+// place in it, from 1 on; the value is the address and port of a backend. The third has the backends of UDP as keys, after the number of their list: a
+// flow stays with its backend while that is there.
 //
 // Addresses and ports are in network byte order, as the kernel gives them to a program; the rest is in this machine's order.
 
@@ -17,7 +18,7 @@ const ADDRESS_LENGTH: Readonly<Record<Family, number>> = { 4: 4, 6: 16 }
 export const NETNS_LENGTH = 8
 
 /** IP protocol numbers. */
-export const IPPROTO = { TCP: 6 } as const
+export const IPPROTO = { TCP: 6, UDP: 17 } as const
 
 /** Where the parts of keys and values begin. */
 export const layouts = { 4: layoutOf(4), 6: layoutOf(6) } as const
@@ -34,6 +35,7 @@ function layoutOf(family: Family) {
     protocol,
     frontends: { keyLength: protocol + 2, valueLength: 16 },
     backends: { keyLength: 8, valueLength: port + 4 },
+    live: { keyLength: 4 + port + 4, valueLength: 4 },
     /** What was seen of a call: the backend, with affinity, and until when that is trusted. */
     seen: { keyLength: NETNS_LENGTH + protocol + 2, valueLength: port + 4 + 8 },
     trustedUntil: port + 4,
@@ -88,12 +90,28 @@ export function backendValue(address: Bytes, port: number): Bytes {
   return asBytes(address + networkPort(port) + '\0\0')
 }
 
+/** The key of a backend of UDP. */
+export function liveKey(list: number, address: Bytes, port: number): Bytes {
+  return asBytes(host32(list) + backendValue(address, port))
+}
+
+export const LIVE_VALUE = host32(1)
+
 function networkPort(port: number): Bytes {
   return bytesOf(port >> 8, port & 0xff)
 }
 
 /** The value for a socket, by its cookie, in 32-bit words: the address that the process dialled, and the chosen backend. */
 export const REMEMBERED = { dialled: 0, dialledPort: 4, chosen: 5, chosenPort: 9, words: 10 } as const
+
+/**
+ * A flow of a socket of UDP: what it dialled, the list and the backend that it got. IPv4 addresses as ::ffff:10.0.0.1. The list 0: it goes by
+ * the rules. A port 0: there is none.
+ */
+export const FLOW = { dialled: 0, dialledPort: 16, list: 20, chosen: 24, chosenPort: 40, length: 48 } as const
+
+/** The flows of a socket, by its cookie. A resolver asks three servers at most; what dials more frontends goes by the rules. */
+export const FLOWS = { count: 3, valueLength: 3 * FLOW.length } as const
 
 /**
  * A call that is left to the rules, and what its socket got. The first part is known when it is made: the namespace, the key of

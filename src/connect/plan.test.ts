@@ -1,27 +1,42 @@
 import { Buffer } from 'node:buffer'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { type Bytes, type Family, asBytes } from '../lib/ip.ts'
+import { host32 } from '../lib/endian.ts'
+import { type Bytes, type Family, asBytes, bytesOf } from '../lib/ip.ts'
 import type { Frontend, Route, ServicePortView } from '../model/types.ts'
 import { arbitraryView } from '../../test/support/arbitrary-views.ts'
 import { aClusterIpView } from '../../test/support/cluster-ip-view.ts'
-import { backendKey, CHOICE, choiceValue, frontendKey, IPPROTO, type ListRange, STICKY } from './layout.ts'
+import {
+  backendKey,
+  CHOICE,
+  choiceValue,
+  frontendKey,
+  IPPROTO,
+  layouts,
+  liveKey,
+  type ListRange,
+  STICKY,
+} from './layout.ts'
 import { chosenFrontends, ConnectPlan, type Elements, type MapChange } from './plan.ts'
 
 const FAMILY: Family = 4
 const EVERYONE = { pods: true, node: true }
 const aView = (hosts: readonly string[]) => aClusterIpView('10.96.0.1', hosts)
 
-/** Both maps, whose keys differ in length. */
+/** All maps. */
 class Kernel {
   readonly frontends = new Map<Bytes, Bytes>()
   readonly backends = new Map<Bytes, Bytes>()
+  readonly live = new Map<Bytes, Bytes>()
 
-  apply({ frontends, backends }: MapChange): void {
+  apply({ live, frontends, backends }: MapChange): void {
+    this.#put(this.live, live.put)
     this.#put(this.backends, backends.put)
     this.#put(this.frontends, frontends.put)
     this.#delete(this.frontends, frontends.deleted)
     this.#delete(this.backends, backends.deleted)
+    this.#delete(this.live, live.deleted)
+    this.#expectLive()
   }
 
   /** What each frontend leads to, whatever the places and the numbers of lists. */
@@ -51,6 +66,20 @@ class Kernel {
     for (const key of keys) {
       map.delete(key)
       this.#expectWhole()
+    }
+  }
+
+  /** A flow of UDP may stay with each backend that can be chosen. */
+  #expectLive(): void {
+    for (const [key, value] of this.frontends) {
+      if (key.charCodeAt(layouts[FAMILY].protocol) !== IPPROTO.UDP) continue
+      for (const { list, count } of rangesOf(value)) {
+        if (count === STICKY) continue
+        for (let place = 1; place <= count; place++) {
+          const live = asBytes(host32(list) + this.backends.get(backendKey(list, place))!)
+          if (!this.live.has(live)) expect.fail(`place ${place} of list ${list} is not live`)
+        }
+      }
     }
   }
 
@@ -102,6 +131,7 @@ describe('ConnectPlan', () => {
         fresh.apply(other.plan(present.map((after) => ({ name: after.name, before: undefined, after }))))
         expect(kernel.meaning()).toEqual(fresh.meaning())
         expect(kernel.backends.size).toBe(fresh.backends.size)
+        expect(kernel.live.size).toBe(fresh.live.size)
         expect(plan.frontends).toBe(other.frontends)
       }),
     )
@@ -118,6 +148,28 @@ describe('ConnectPlan', () => {
     expect(backends.deleted).toEqual([backendKey(1, 500)])
     const range = { list: 1, count: 499 }
     expect(frontends).toEqual({ put: [[key, choiceValue(range, range)]], deleted: [] })
+  })
+
+  it('says which backends flows of UDP may stay with, also with affinity', () => {
+    const udp = (hosts: readonly string[], affinitySeconds?: number): ServicePortView => {
+      const view = aView(hosts)
+      const frontends = view.frontends.map((each) => ({ ...each, protocol: 'UDP' as const, affinitySeconds }))
+      return { ...view, protocol: 'UDP', frontends }
+    }
+    for (const affinitySeconds of [undefined, 60]) {
+      const plan = new ConnectPlan(FAMILY, EVERYONE)
+      const before = udp(['10.1.0.1', '10.1.0.2'], affinitySeconds)
+      const after = udp(['10.1.0.2', '10.1.0.3'], affinitySeconds)
+      const keyOf = (last: number) => liveKey(1, bytesOf(10, 1, 0, last), 8080)
+      const first = plan.plan([{ name: 'a', before: undefined, after: before }]).live
+      expect(first.put.map(([each]) => each)).toEqual([keyOf(1), keyOf(2)])
+      const { put, deleted } = plan.plan([{ name: 'a', before, after }]).live
+      expect(put.map(([each]) => each)).toEqual([keyOf(3)])
+      expect(deleted).toEqual([keyOf(1)])
+    }
+    expect(
+      new ConnectPlan(FAMILY, EVERYONE).plan([{ name: 'a', before: undefined, after: aView(['10.1.0.1']) }]).live,
+    ).toEqual({ put: [], deleted: [] })
   })
 
   it('lets an address pass from one service to another', () => {
@@ -201,7 +253,7 @@ describe('chosenFrontends()', () => {
   })
 
   it.each<[string, ServicePortView]>([
-    ['UDP', { ...plain, protocol: 'UDP' }],
+    ['SCTP', { ...plain, protocol: 'SCTP' }],
     ['retries', { ...plain, connectRetry: true }],
     ['source ranges', withFrontend({ allowedSources: [] })],
     ['an endpoint that is loopback', aView(['10.1.0.1', '127.0.0.1'])],

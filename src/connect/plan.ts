@@ -34,10 +34,12 @@ export interface Elements {
 }
 
 /**
- * In this order, a program that looks meanwhile finds a backend, or nothing and leaves it to the rules: backends are put, then frontends are put
- * and deleted, then backends deleted.
+ * In this order, a program that looks meanwhile finds a backend, or nothing and leaves it to the rules: what is live is put, then backends, then
+ * frontends; then frontends are deleted, then backends, then what is not live.
  */
 export interface MapChange {
+  /** Of UDP: a flow that goes to a backend that is not among these chooses anew. */
+  readonly live: Elements
   readonly backends: Elements
   readonly frontends: Elements
   /** Numbers of lists with affinity: what was seen of calls to them holds no longer. Before all else. */
@@ -51,7 +53,7 @@ export interface MapChange {
  */
 export function chosenFrontends(family: Family, view: ServicePortView, choosers: Choosers): ChosenFrontend[] {
   const { protocol, connectRetry, frontends } = view
-  if (protocol !== 'TCP' || connectRetry === true) return []
+  if (protocol === 'SCTP' || connectRetry === true) return []
   return frontends.flatMap((frontend) => {
     const { address, port, allowedSources, affinitySeconds } = frontend
     if (allowedSources !== undefined) return []
@@ -106,9 +108,11 @@ interface Chosen {
   readonly lists: ReadonlyMap<number, BackendList>
   /** Those with affinity, which have no places. */
   readonly sticky: ReadonlyMap<number, StickyList>
+  /** All of them, of UDP. */
+  readonly live: ReadonlyMap<number, BackendList>
 }
 
-const NOTHING: Chosen = { frontends: new Map(), lists: new Map(), sticky: new Map() }
+const NOTHING: Chosen = { frontends: new Map(), lists: new Map(), sticky: new Map(), live: new Map() }
 const POLICIES = ['Cluster', 'Local'] as const
 
 /** Plans the changes of one family's maps. */
@@ -139,6 +143,7 @@ export class ConnectPlan {
   }
 
   plan(changes: readonly ServicePortChange[]): MapChange {
+    const live: Elements = { put: [], deleted: [] }
     const backends: Elements = { put: [], deleted: [] }
     const deleted = new Set<Bytes>()
     const put = new Map<Bytes, Bytes>()
@@ -151,6 +156,7 @@ export class ConnectPlan {
       return { former, next }
     })
     for (const { former, next } of steps) {
+      planLive(former.live, next.live, live)
       planBackends(former.lists, next.lists, backends)
       for (const [number, { list, seconds }] of former.sticky) {
         if (next.sticky.get(number)?.list !== list || next.sticky.get(number)?.seconds !== seconds)
@@ -167,7 +173,7 @@ export class ConnectPlan {
         if (deleted.delete(key) || former.frontends.get(key) !== value) put.set(key, value)
       }
     }
-    return { backends, frontends: { put: [...put], deleted: [...deleted] }, forgotten }
+    return { live, backends, frontends: { put: [...put], deleted: [...deleted] }, forgotten }
   }
 
   /** Node ports are open on these; on those of loopback only for the node itself. */
@@ -191,6 +197,7 @@ export class ConnectPlan {
     const first = this.#numberOf(name)
     const lists = new Map<number, BackendList>()
     const sticky = new Map<number, StickyList>()
+    const live = new Map<number, BackendList>()
     // All frontends of a service port have the same.
     const affinitySeconds = view.frontends[0]?.affinitySeconds
     const ranges = new Map<Policy | undefined, layout.ListRange>()
@@ -199,6 +206,7 @@ export class ConnectPlan {
       if (list === undefined || !frontends.some(({ forPods, forNode }) => forPods === policy || forNode === policy))
         continue
       const number = first + i
+      if (view.protocol === 'UDP') live.set(number, list)
       const seconds = stickySeconds(list.balance, affinitySeconds)
       if (seconds !== undefined) {
         sticky.set(number, { list, seconds })
@@ -213,7 +221,7 @@ export class ConnectPlan {
     const values = frontends.map(
       ({ key, forPods, forNode }) => [key, layout.choiceValue(range(forPods), range(forNode))] as const,
     )
-    return { frontends: new Map(values), lists, sticky }
+    return { frontends: new Map(values), lists, sticky, live }
   }
 
   #numberOf(name: ServicePortName): number {
@@ -225,6 +233,26 @@ export class ConnectPlan {
     }
     return number
   }
+}
+
+function planLive(
+  before: ReadonlyMap<number, BackendList>,
+  after: ReadonlyMap<number, BackendList>,
+  { put, deleted }: Elements,
+): void {
+  for (const number of new Set([...before.keys(), ...after.keys()])) {
+    if (before.get(number) === after.get(number)) continue
+    const [former, next] = [liveKeys(number, before.get(number)), liveKeys(number, after.get(number))]
+    for (const key of next) if (!former.has(key)) put.push([key, layout.LIVE_VALUE])
+    for (const key of former) if (!next.has(key)) deleted.push(key)
+  }
+}
+
+function liveKeys(number: number, list: BackendList | undefined): Set<Bytes> {
+  const keys = new Set<Bytes>()
+  if (list === undefined) return keys
+  for (let i = 0; i < list.length; i++) keys.add(layout.liveKey(number, list.addressAt(i), list.portAt(i)))
+  return keys
 }
 
 function planBackends(

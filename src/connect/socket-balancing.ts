@@ -185,6 +185,7 @@ export class SocketBalancing {
     const { family, plan } = followed
     const most = (table: Table) => all.reduce((sum, change) => sum + mostElements(change, table), 0)
     const maps = createMaps(family, {
+      live: 2 * most('live') + SPARE,
       backends: 2 * most('backends') + SPARE,
       frontends: 2 * most('frontends') + SPARE,
     })
@@ -213,10 +214,8 @@ export class SocketBalancing {
     const { family, plan } = followed
     const change: MapChange = plan.plan(changes)
     this.#programs!.forget(family, change.forgotten)
-    yield* this.#put(family, 'backends', change.backends)
-    yield* this.#put(family, 'frontends', change.frontends)
-    yield* this.#programs!.maps(family).frontends.delete(change.frontends.deleted)
-    yield* this.#programs!.maps(family).backends.delete(change.backends.deleted)
+    for (const table of TABLES) yield* this.#put(family, table, change[table])
+    for (const table of TABLES.toReversed()) yield* this.#programs!.maps(family)[table].delete(change[table].deleted)
     if (!followed.hasNewAddresses) return
     const addresses = this.#planNodeAddresses(followed)
     yield* this.#put(family, 'frontends', addresses)
@@ -280,6 +279,7 @@ export class SocketBalancing {
 function mostElements({ after }: ServicePortChange, table: Table): number {
   if (after === undefined) return 0
   if (table === 'frontends') return after.frontends.length
+  if (table === 'live' && after.protocol !== 'UDP') return 0
   const places = Object.values(after.lists).map((list) => (list.isWeighted ? mostPlaces(list.length) : list.length))
   return places.reduce((sum, count) => sum + count, 0)
 }

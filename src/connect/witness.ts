@@ -6,6 +6,9 @@
 // says which address and port it got, and the node's connection tracker knows whether it arrived from just these, untranslated. That holds
 // for a while; then one connection goes by the rules again.
 //
+// A socket of UDP has a port when it sends, but mostly no address. So the proxy remembers from which address the TCP connections of a namespace were seen to
+// arrive, and asks the tracker for a datagram from there. A namespace without such a connection goes by the rules.
+//
 // Affinity goes by the address of a client, which no socket has when it connects. But the rules know it: where they led the connection that was
 // seen, sockets of the same namespace go for a while, those of the node's own, too. The rules keep what they know over a restart.
 
@@ -14,10 +17,10 @@ import { Queue } from '../bpf/queue.ts'
 import { Conntrack, type FlowTuple } from '../conntrack/driver.ts'
 import type { Clock, Timer } from '../lib/clock.ts'
 import { closeAllNow } from '../lib/close-all.ts'
-import { type Bytes, type Family, ipBytes } from '../lib/ip.ts'
+import { type Bytes, type Family, ipBytes, isUnspecified } from '../lib/ip.ts'
 import { atOnce } from '../lib/steps.ts'
 import type { BackendList } from '../model/backend-list.ts'
-import { backendValue, CALL, CALLED_LENGTH, decodeCall, layouts, type SeenCall, seenValue } from './layout.ts'
+import { backendValue, CALL, CALLED_LENGTH, decodeCall, IPPROTO, layouts, type SeenCall, seenValue } from './layout.ts'
 import type { StickyList } from './plan.ts'
 
 export interface WitnessOptions {
@@ -35,6 +38,8 @@ export interface WitnessOptions {
 
 /** So often it looks for calls. */
 const LOOK_MS = 100
+/** So many calls it looks for at a time. While more come, older ones are lost. */
+const CALLS_AT_ONCE = 500
 /** So many times it looks for one: the first packet may wait until the address of the next hop is known. */
 const LOOKS = 5
 /** What was seen is trusted for so long, and at most for this part of an affinity's time: so much earlier it may end. */
@@ -59,6 +64,8 @@ export class Witness {
   #timer: Timer | undefined
   /** Keys of what was seen of lists with affinity, and until when it is trusted. */
   readonly #stuck = new Map<string, Map<Bytes, bigint>>()
+  /** By family and namespace: the address that its connections came from. */
+  readonly #addresses = new Map<string, string>()
   #waiting: { readonly call: SeenCall; looks: number }[] = []
   #tracker: Conntrack | undefined
 
@@ -133,17 +140,27 @@ export class Witness {
   }
 
   #look(): void {
-    const fresh = this.calls.take().map((value) => ({ call: decodeCall(value), looks: 0 }))
-    this.#waiting = [...this.#waiting, ...fresh].filter((each) => !this.#saw(each.call) && each.looks++ < LOOKS)
+    const fresh = this.calls.take(CALLS_AT_ONCE).map((value) => ({ call: decodeCall(value), looks: 0 }))
+    const seen = new Set<Bytes>()
+    this.#waiting = [...this.#waiting, ...fresh].filter((each) => {
+      // Of many like it, one is enough.
+      if (seen.has(each.call.key)) return false
+      if (!this.#saw(each.call)) return each.looks++ < LOOKS
+      seen.add(each.call.key)
+      return false
+    })
   }
 
   /** False: it has not arrived yet. */
-  #saw({ family, protocol, netns, list, key, tuple }: SeenCall): boolean {
+  #saw({ family, protocol, netns, list, key, tuple: known }: SeenCall): boolean {
     const { nodeNetns, isPod, stickyList } = this.#options
-    if (netns !== nodeNetns && !isPod(tuple.src, family)) return true
+    const namespace = `${family} ${netns}`
+    const src = isUnspecified(ipBytes(known.src)) ? this.#addresses.get(namespace) : known.src
+    if (src === undefined || (netns !== nodeNetns && !isPod(src, family))) return true
     this.#tracker ??= new Conntrack()
-    const flow = this.#tracker.lookUp(family, protocol, { original: tuple })
+    const flow = this.#tracker.lookUp(family, protocol, { original: { ...known, src } })
     if (flow === undefined) return false
+    if (protocol === IPPROTO.TCP) this.#remember(namespace, src)
     const sticky = stickyList(family, list)
     const backend = sticky && backendOf(sticky.list, flow.reply)
     // It may have been another list when the call was made.
@@ -153,6 +170,12 @@ export class Witness {
     if (sticky !== undefined && !this.#stick(`${family} ${list}`, key, until)) return true
     atOnce(this.seen.get(family)!.put([[key, seenValue(family, backend, until)]]))
     return true
+  }
+
+  #remember(namespace: string, address: string): void {
+    this.#addresses.delete(namespace)
+    this.#addresses.set(namespace, address)
+    if (this.#addresses.size > MOST_SEEN) this.#addresses.delete(this.#addresses.keys().next().value!)
   }
 
   /** False: there are so many of this list that no more can be kept. */

@@ -9,10 +9,12 @@ import { modeNamed } from '../../src/modes/all.ts'
 import { isPromisedBy } from '../conformance/modes.ts'
 import { packetFlowCases } from '../conformance/packet-flow.cases.ts'
 import { echoPorts, hostAt, nodeAddresses } from '../support/addresses.ts'
+import { aService, aSlice } from '../support/builders.ts'
 import { Cgroup, whyNoCgroup } from '../support/cgroup.ts'
 import { askProxy } from '../support/ask-proxy.ts'
 import { explainFlow, type FlowContext } from '../support/explain-flow.ts'
 import { probeOnce, tryFlow } from '../support/flows.ts'
+import { tcpProbe } from '../support/netns/probe.ts'
 import { startProxy, whyNotRun } from '../support/proxy-process.ts'
 import { openRig } from '../support/rig.ts'
 import type { Flow, PacketFlowCase } from '../conformance/packet-flow.ts'
@@ -63,10 +65,10 @@ export function testPacketFlow(mode: ModeName, { prepare, balancesSockets }: Cir
   }
 }
 
-/** Whether there is a TCP connection of a pod or of the node in it. */
+/** Whether a pod or the node sends something in it that a socket may choose for. */
 function mayChoose({ flows, steps }: PacketFlowCase): boolean {
   return [...flows, ...steps.flatMap((step) => step.flows)].some(
-    ({ from, to }) => to.protocol === 'TCP' && ['localPod', 'otherLocalPod', 'node'].includes(from),
+    ({ from, to }) => ['TCP', 'UDP'].includes(to.protocol) && ['localPod', 'otherLocalPod', 'node'].includes(from),
   )
 }
 
@@ -79,7 +81,9 @@ function testRows(mode: ModeName, rows: readonly PacketFlowCase[]): void {
     const { kubeconfig } = rig.cluster
     const args = clients === undefined ? [] : [`--socket-balancing=${clients.folder}`]
     proxy = await startProxy({ netns: rig.network.node, mode, kubeconfig, settings, args })
+    if (clients !== undefined) rig.cluster.put(guide, ...guideSlices)
     await rig.settled()
+    if (clients !== undefined) await showAddresses()
   })
   afterAll(async () => {
     const ended = proxy?.ended
@@ -135,14 +139,30 @@ async function expectFlows(flows: readonly Flow[], when = 'at first'): Promise<v
   expect(complaints, when).toEqual([])
 }
 
-/** A pod's sockets choose for an address after a connection to it was seen to arrive. */
+/** A pod's sockets choose for an address after a connection to it was seen to arrive; for UDP, after one of TCP from there was seen. */
 async function becomeSeen(flows: readonly Flow[]): Promise<void> {
-  const chosen = flows.filter(
-    ({ from, to, outcome }) =>
-      (from !== 'node' || (outcome.kind === 'to' && outcome.sticky)) && to.protocol === 'TCP' && outcome.kind === 'to',
+  const mayChoose = ({ from, to, outcome }: Flow) =>
+    (from !== 'node' || (outcome.kind === 'to' && outcome.sticky)) &&
+    ['TCP', 'UDP'].includes(to.protocol) &&
+    outcome.kind === 'to'
+  const chosen = flows.filter(mayChoose)
+  await Promise.all(
+    chosen.map(({ from, to }) => probeOnce(rig.network.sources[from], to, { isUnconnected: to.protocol === 'UDP' })),
   )
-  await Promise.all(chosen.map(({ from, to }) => probeOnce(rig.network.sources[from], to, {})))
   if (chosen.length > 0) await sleep(300)
+}
+
+/** A service of TCP, from which the proxy learns the addresses of the pods. */
+const guide = aService({ families: [4, 6] })
+const guideSlices = ([4, 6] as const).map((family) => aSlice(guide, ['localB'], { family }))
+
+async function showAddresses(): Promise<void> {
+  const { localPod, otherLocalPod, node } = rig.network.sources
+  const all = guide.spec.clusterIPs.flatMap((address) =>
+    [localPod, otherLocalPod, node].map((source) => tcpProbe(source, { address, port: 80 })),
+  )
+  expect((await Promise.all(all)).map(({ kind }) => kind)).toEqual(all.map(() => 'answered'))
+  await sleep(300)
 }
 
 /** What the proxy leaves alone reaches a host, or ends in the hole. */

@@ -5,18 +5,20 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { Conntrack } from '../../src/conntrack/driver.ts'
-import { node } from '../support/addresses.ts'
+import { Conntrack, type FlowTuple } from '../../src/conntrack/driver.ts'
+import type { Family } from '../../src/lib/ip.ts'
+import { node, type PodName, pods } from '../support/addresses.ts'
 import { aService, aSlice, type ApiService, type EndpointWish, type ServiceWish } from '../support/builders.ts'
 import { Cgroup, whyNoCgroup } from '../support/cgroup.ts'
 import { eventually } from '../support/eventually.ts'
-import { serveEcho } from '../support/netns/echo-server.ts'
-import { openTcp, tcpProbe } from '../support/netns/probe.ts'
+import { type Greeting, serveEcho } from '../support/netns/echo-server.ts'
+import { openTcp, openUdp, tcpProbe, udpProbe } from '../support/netns/probe.ts'
 import { proxyCommand, startProxy, type ProxyProcess } from '../support/proxy-process.ts'
 import { openRig, type Rig } from '../support/rig.ts'
 import { type Netns, openNetns } from '../support/netns/netns.ts'
 
 const TCP = 6
+const UDP = 17
 const why = whyNoCgroup()
 
 if (why !== undefined) test('endpoints chosen at connect()', ({ skip }) => skip(why))
@@ -97,6 +99,140 @@ else {
       expect(await wayOf(itself, service)).toBe('chosen')
       // Its processes are not in the cgroup.
       expect(await wayOf(otherLocalPod, service)).toBe('by the rules')
+    })
+
+    function knowsUdp(original: FlowTuple): boolean {
+      return rig.network.node.enter(() => {
+        const tracker = new Conntrack()
+        const flow = tracker.lookUp(original.dst.includes(':') ? 6 : 4, UDP, { original })
+        tracker.close()
+        return flow !== undefined
+      })
+    }
+
+    /** Where the datagrams of a socket go, from its port; and who has answered each of them. */
+    async function waysOfUdp(
+      source: Netns,
+      service: ApiService,
+      times: number,
+    ): Promise<{ ways: string[]; hosts: string[] }> {
+      const { clusterIP } = service.spec
+      const family = clusterIP.includes(':') ? 6 : 4
+      const conversation = await openUdp(source, { address: clusterIP, port: 80 }, { isUnconnected: true })
+      const [ways, hosts] = [new Set<string>(), new Set<string>()]
+      try {
+        for (let i = 0; i < times; i++) {
+          const answer = await conversation.say('?')
+          if (answer.kind !== 'answered')
+            return { ways: [answer.kind === 'failed' ? answer.code : answer.kind], hosts: [] }
+          const { greeting, client, clientPort } = answer
+          const { host, port, seenAs, seenPort } = greeting
+          hosts.add(host)
+          const endpoint = pods[host as PodName].ip[family]
+          if (knowsUdp({ src: client, sport: clientPort, dst: clusterIP, dport: 80 })) ways.add('by the rules')
+          else if (knowsUdp({ src: seenAs, sport: seenPort, dst: endpoint, dport: port })) ways.add('chosen')
+          else ways.add('unknown')
+        }
+      } finally {
+        conversation.close()
+      }
+      return { ways: [...ways], hosts: [...hosts] }
+    }
+
+    async function udpIsChosen(source: Netns, service: ApiService): Promise<void> {
+      await eventually(`datagrams to ${service.spec.clusterIP} go straight`, async () => {
+        const { ways } = await waysOfUdp(source, service, 1)
+        return ways[0] === 'chosen' ? undefined : ways.join()
+      })
+    }
+
+    const aDatagramService = (families: readonly Family[] = [4], spec: Record<string, unknown> = {}) =>
+      aService({ families, ports: [{ protocol: 'UDP' }], spec })
+
+    test.for([4, 6] as const)(
+      'datagrams of a pod and of the node go to an endpoint itself, over IPv%d',
+      async (family) => {
+        const { localPod, otherLocalPod, node: itself } = rig.network.sources
+        const service = aDatagramService([family])
+        rig.cluster.put(service, aSlice(service, ['localB', 'remoteA', 'remoteB']))
+        await rig.settled()
+        expect((await waysOfUdp(itself, service, 3)).ways).toEqual(['chosen'])
+        // A flow that has begun by the rules stays with them.
+        const first = await openUdp(localPod, { address: service.spec.clusterIP, port: 80 }, { isUnconnected: true })
+        const before = await first.say('?')
+        await udpIsChosen(localPod, service)
+        const after = await first.say('?')
+        first.close()
+        const seen = ({ greeting: { host } }: { greeting: Greeting }) => host
+        if (before.kind !== 'answered' || after.kind !== 'answered') expect.fail(`${before.kind}, ${after.kind}`)
+        expect(seen(after)).toBe(seen(before))
+        const all = new Set<string>()
+        for (let i = 0; i < 40; i++) {
+          const { ways, hosts } = await waysOfUdp(localPod, service, 3)
+          expect(ways).toEqual(['chosen'])
+          expect(hosts).toHaveLength(1)
+          all.add(hosts[0]!)
+        }
+        expect([...all].sort()).toEqual(['localB', 'remoteA', 'remoteB'])
+        // Its processes are not in the cgroup.
+        expect((await waysOfUdp(otherLocalPod, service, 1)).ways).toEqual(['by the rules'])
+      },
+    )
+
+    test('a flow stays while its endpoint is there, and goes elsewhere when it is gone', async () => {
+      const { localPod } = rig.network.sources
+      const service = aDatagramService()
+      const have = async (...endpoints: EndpointWish[]) => {
+        rig.cluster.put(service, aSlice(service, endpoints, { name: 'of-datagrams' }))
+        await rig.settled()
+      }
+      await have('localB')
+      await udpIsChosen(localPod, service)
+      const flow = await openUdp(localPod, { address: service.spec.clusterIP, port: 80 }, { isUnconnected: true })
+      const host = async () => {
+        const answer = await flow.say('?')
+        return answer.kind === 'answered' ? answer.greeting.host : answer.kind
+      }
+      expect(await host()).toBe('localB')
+      await have('localB', 'localC', 'remoteA')
+      for (let i = 0; i < 10; i++) expect(await host()).toBe('localB')
+      await have('localC')
+      expect(await host()).toBe('localC')
+      await have()
+      // The rules refuse: that is told to connected sockets alone.
+      expect(await host()).toBe('silent')
+      await have('remoteA')
+      expect(await host()).toBe('remoteA')
+      flow.close()
+    })
+
+    test('with affinity, datagrams go where the rules have led the client', async () => {
+      const { localPod } = rig.network.sources
+      const service = aDatagramService([4], { sessionAffinity: 'ClientIP' })
+      rig.cluster.put(service, aSlice(service, ['localB', 'localC', 'remoteA', 'remoteB']))
+      await rig.settled()
+      const { ways, hosts } = await waysOfUdp(localPod, service, 3)
+      expect(ways).toEqual(['by the rules'])
+      await udpIsChosen(localPod, service)
+      for (let i = 0; i < 10; i++) expect(await waysOfUdp(localPod, service, 1)).toEqual({ ways: ['chosen'], hosts })
+    })
+
+    test('flows go on when the program is killed, and when the next one is there', async () => {
+      const { localPod } = rig.network.sources
+      const service = aDatagramService()
+      rig.cluster.put(service, aSlice(service, ['localB', 'remoteA']))
+      await rig.settled()
+      await udpIsChosen(localPod, service)
+      const flow = await openUdp(localPod, { address: service.spec.clusterIP, port: 80 }, { isUnconnected: true })
+      expect((await flow.say('?')).kind).toBe('answered')
+      await proxy.stop('SIGKILL')
+      for (let i = 0; i < 5; i++) expect((await flow.say('?')).kind).toBe('answered')
+      await proxy[Symbol.asyncDispose]()
+      proxy = await start()
+      for (let i = 0; i < 5; i++) expect((await flow.say('?')).kind).toBe('answered')
+      await udpIsChosen(localPod, service)
+      expect((await flow.say('?')).kind).toBe('answered')
+      flow.close()
     })
 
     test('a service with retries goes by the rules', async () => {
@@ -220,11 +356,13 @@ else {
 
     test('a cluster inside of a pod keeps its own Services', async () => {
       const { localPod } = rig.network.sources
-      const [theirs, unknown] = [await serve({}), await serve({})]
+      const both: ServiceWish = { ports: [{ name: 'tcp' }, { name: 'udp', protocol: 'UDP' }] }
+      const [theirs, unknown] = [await serve(both), await serve(both)]
       await isChosen(localPod, unknown)
+      await udpIsChosen(localPod, unknown)
       const inner = openNetns('inner-pod')
       const folder = mkdtempSync(join(tmpdir(), 'inner-cluster-'))
-      const server = await serveEcho(inner, 'inner', { tcp: [8080], udp: [] })
+      const server = await serveEcho(inner, 'inner', { tcp: [8080], udp: [8080] })
       try {
         localPod.ip([
           `link add inner type veth peer name eth0 netns /proc/${process.pid}/fd/${inner.fd}`,
@@ -245,7 +383,7 @@ else {
           'table ip inner { chain post { type nat hook postrouting priority 100; ip saddr 10.99.0.0/24 oifname != "inner" masquerade; }; }',
         )
         // Its own Service has the address of one of the outer cluster.
-        const service = aService({ clusterIPs: [theirs.spec.clusterIP] })
+        const service = aService({ ...both, clusterIPs: [theirs.spec.clusterIP] })
         const slice = aSlice(service, [{ address: '10.99.0.2' }])
         writeFileSync(
           join(folder, 'objects.json'),
@@ -257,22 +395,26 @@ else {
           kubeconfig: '',
           args: [`--manifests=${folder}`],
         })
-        const hosts = async (source: Netns, { spec }: ApiService) => {
+        const hosts = async (probe: typeof tcpProbe, source: Netns, { spec }: ApiService) => {
           const answers: string[] = []
           for (let i = 0; i < 30; i++) {
-            const answer = await tcpProbe(source, { address: spec.clusterIP, port: 80 })
+            const answer = await probe(source, { address: spec.clusterIP, port: 80 }, { isUnconnected: true })
             answers.push(answer.kind === 'answered' ? answer.greeting.host : answer.kind)
             await sleep(20)
           }
           return [...new Set(answers)].sort()
         }
         for (const source of [localPod, inner]) {
-          expect(await hosts(source, theirs)).toEqual(['inner'])
-          expect(await hosts(source, unknown)).toEqual(['localB', 'remoteA'])
+          for (const probe of [tcpProbe, udpProbe]) {
+            expect(await hosts(probe, source, theirs)).toEqual(['inner'])
+            expect(await hosts(probe, source, unknown)).toEqual(['localB', 'remoteA'])
+          }
         }
         expect(await wayOf(localPod, unknown)).toBe('chosen')
+        expect((await waysOfUdp(localPod, unknown, 1)).ways).toEqual(['chosen'])
         // Its packets arrive with another address.
         expect(await wayOf(inner, unknown)).toBe('unknown')
+        expect((await waysOfUdp(inner, unknown, 1)).ways).toEqual(['unknown'])
       } finally {
         localPod.run('nft', ['-f', '-'], 'table ip inner; delete table ip inner')
         await server[Symbol.asyncDispose]()

@@ -1,7 +1,9 @@
 // The programs at connect() in this kernel, with sockets of this process, in a network namespace and a cgroup of its own.
 
+import { createSocket, type Socket as UdpSocket } from 'node:dgram'
 import { once } from 'node:events'
 import { connect, createServer, type Server } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { HashMap } from '../../src/bpf/hash-map.ts'
 import { findCgroup } from '../../src/connect/cgroup.ts'
@@ -27,6 +29,7 @@ if (why !== undefined) it('connect()', ({ skip }) => skip(why))
 describe.skipIf(why !== undefined)('connect()', () => {
   let cgroup: Cgroup
   let server: Server
+  const udpServers: UdpSocket[] = []
   let inNamespace: Disposable
   const counts = new Map<Family, number>()
   let all: readonly ServicePortView[] = []
@@ -40,10 +43,18 @@ describe.skipIf(why !== undefined)('connect()', () => {
     cgroup.enter()
     server = createServer((socket) => socket.on('error', () => {}).end(socket.localAddress ?? '')).listen(PORT, '::')
     await once(server, 'listening')
+    for (const [i, address] of ['10.1.0.1', '10.1.0.2', '10.1.0.3', '10.96.0.2', 'fd00::7', 'fd00::8'].entries()) {
+      if (address.includes(':')) netns.ip([`addr add ${address}/128 dev lo nodad`])
+      const udpServer = createSocket(address.includes(':') ? 'udp6' : 'udp4')
+      udpServer.on('message', (_, from) => udpServer.send(address, from.port, from.address)).bind(PORT, address)
+      await once(udpServer, 'listening')
+      udpServers[i] = udpServer
+    }
   })
 
   afterAll(async () => {
     server.close()
+    for (const udpServer of udpServers) udpServer.close()
     cgroup.leave()
     cgroup[Symbol.dispose]()
     inNamespace[Symbol.dispose]()
@@ -109,6 +120,51 @@ describe.skipIf(why !== undefined)('connect()', () => {
     const choice = open()
     await follow(choice, 4, [aView(1, ['10.1.0.1'])])
     expect(await dial('10.96.0.1', PORT)).toEqual({ at: mapped('10.96.0.1'), peer: '10.96.0.1:8080' })
+    expect(peerOfUdp('10.96.0.1', 80)).toBe('10.96.0.1')
+  })
+
+  it.for([4, 6] as const)(
+    'leads datagrams to endpoints, and shows answers as those of the frontend, over IPv%d',
+    async (family) => {
+      const choice = open()
+      const [vip, hosts] =
+        family === 4 ? ['10.96.0.1', ['10.1.0.1', '10.1.0.2']] : ['fd00:96::1', ['fd00::7', 'fd00::8']]
+      const view = udp(aClusterIpView(vip, hosts))
+      await follow(choice, family, [view])
+      const seen = new Map<string, UdpClient>()
+      for (let i = 0; i < 50; i++) {
+        const client = new UdpClient(family)
+        const [at, ...others] = await client.ask(vip, 80, 4)
+        expect(others).toEqual([at, at, at])
+        seen.set(at!, client)
+      }
+      expect([...seen.keys()].sort()).toEqual(hosts.map((host) => `${host} from ${vip}:80`))
+      // The flow goes elsewhere with the first datagram after its endpoint has gone, and stays where it was when it has not.
+      const after = udp(aClusterIpView(vip, [hosts[1]!]))
+      choice.follow(nodes[family], [{ name: view.name, before: view, after }])
+      await eventually('the maps know it', async () => {
+        const [at] = await new UdpClient(family).ask(vip, 80, 1)
+        return at!.startsWith(hosts[1]!) ? undefined : at
+      })
+      for (const client of seen.values()) {
+        // Whichever one it had: now it has the one that is left.
+        const answers = await client.ask(vip, 80, 2)
+        expect(answers).toEqual([`${hosts[1]} from ${vip}:80`, `${hosts[1]} from ${vip}:80`])
+      }
+    },
+  )
+
+  it('does so for IPv4 addresses of IPv6 sockets, and leaves connected sockets and a second flow to the same endpoint alone', async () => {
+    const choice = open()
+    await follow(choice, 4, [udp(aView(1, ['10.1.0.1'])), udp(aView(2, ['10.1.0.1'])), udp(aView(3, ['10.1.0.3']))])
+    const dual = new UdpClient(6)
+    expect(await dual.ask('::ffff:10.96.0.1', 80, 1)).toEqual(['10.1.0.1 from ::ffff:10.96.0.1:80'])
+    const client = new UdpClient(4)
+    expect(await client.ask('10.96.0.1', 80, 1)).toEqual(['10.1.0.1 from 10.96.0.1:80'])
+    expect(await client.ask('10.96.0.3', 80, 1)).toEqual(['10.1.0.3 from 10.96.0.3:80'])
+    // Nobody listens at the address of the service itself: that is where it goes without rules.
+    expect(await client.ask('10.96.0.2', 80, 1, 200)).toEqual(['nothing'])
+    expect(await client.ask('10.96.0.2', PORT, 1)).toEqual(['10.96.0.2 from 10.96.0.2:8080'])
     expect(peerOfUdp('10.96.0.1', 80)).toBe('10.96.0.1')
   })
 
@@ -218,6 +274,36 @@ describe('HashMap', () => {
 
 function change(choice: SocketBalancing, changes: Parameters<SocketBalancing['follow']>[1]): void {
   choice.follow(nodes[4], changes)
+}
+
+function udp(view: ServicePortView): ServicePortView {
+  return { ...view, protocol: 'UDP', frontends: view.frontends.map((each) => ({ ...each, protocol: 'UDP' })) }
+}
+
+/** A socket that sends without connect(). It goes with its test. */
+class UdpClient {
+  readonly #socket: UdpSocket
+  readonly #answers: string[] = []
+
+  constructor(family: Family) {
+    this.#socket = createSocket({ type: `udp${family}` })
+    this.#socket.on('message', (text, { address, port }) => {
+      this.#answers.push(`${text.toString()} from ${address}:${port}`)
+    })
+    onTestFinished(() => void this.#socket.close())
+  }
+
+  /** What comes back of some datagrams, one after the other. */
+  async ask(address: string, port: number, times: number, withinMs = 5000): Promise<string[]> {
+    const answers: string[] = []
+    for (let i = 0; i < times; i++) {
+      this.#socket.send('?', port, address)
+      const endMs = performance.now() + withinMs
+      while (this.#answers.length === 0 && performance.now() < endMs) await sleep(1)
+      answers.push(this.#answers.shift() ?? 'nothing')
+    }
+    return answers
+  }
 }
 
 /** A service port by number, at 10.96.0.0/16. */

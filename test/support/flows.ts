@@ -90,7 +90,7 @@ function judge(
   const isBackend = outcome.backends.some((backend) => name(backend) === name(greeting))
   const isMasqueraded = stage.isNode(greeting.seenAs, flow) && (flow.from === 'node' || greeting.seenAs !== client)
   const isSeenRight = outcome.seenAs === 'client' ? greeting.seenAs === client : isMasqueraded
-  const isUnmasqueraded = stage.balancesSockets === true && flow.to.protocol === 'TCP' && greeting.seenAs === client
+  const isUnmasqueraded = stage.balancesSockets === true && greeting.seenAs === client
   return isBackend && (isSeenRight || isUnmasqueraded) ? undefined : `${expected}, got ${show(answer)}`
 }
 
@@ -107,14 +107,17 @@ export function nextProbePort(): number {
 }
 
 function probe(stage: FlowStage, flow: Flow, wish: { from?: string; timeoutMs?: number }): Promise<Answer> {
-  return probeOnce(stage.sources[flow.from], flow.to, wish)
+  const { from, to, outcome } = flow
+  // Only these choose. A refusal is told to connected ones alone.
+  const isUnconnected = stage.balancesSockets === true && to.protocol === 'UDP' && outcome.kind === 'to'
+  return probeOnce(stage.sources[from], to, { ...wish, isUnconnected })
 }
 
 /** One connection, or one datagram, from a port of its own. */
 export function probeOnce(
   netns: Netns,
   to: Destination,
-  wish: { from?: string; fromPort?: number; timeoutMs?: number },
+  wish: { from?: string; fromPort?: number; timeoutMs?: number; isUnconnected?: boolean },
 ): Promise<Answer> {
   const options = { fromPort: nextProbePort(), ...wish }
   switch (to.protocol) {

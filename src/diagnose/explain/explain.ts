@@ -176,7 +176,8 @@ function explainChoice({ known, decided, asked, decision: { dialled, client } }:
   const choosers = { pods: client.kind === 'pod', node: client.kind === 'node' }
   const view = { ...dialled.view, frontends: [dialled.frontend] }
   if (chosenFrontends(asked.family, view, choosers).length === 0) return null
-  return `a process of the cgroup ${socketBalancing} gets one of these when it connects; its packets then pass no rule of the service`
+  const when = dialled.frontend.protocol === 'UDP' ? 'when it sends without connect()' : 'when it connects'
+  return `a process of the cgroup ${socketBalancing} gets one of these ${when}; its packets then pass no rule of the service`
 }
 
 interface WalkedKernel {

@@ -1,11 +1,12 @@
 // Clients: they open real sockets in a namespace and tell what became of it.
 
 import { createSocket } from 'node:dgram'
+import { closeSync } from 'node:fs'
 import { get } from 'node:http'
 import { Socket } from 'node:net'
 import { onLines } from './echo-server.ts'
 import { patience } from '../patience.ts'
-import { countResent, openClient } from './sockets.ts'
+import { connectSocket, countResent, openClient } from './sockets.ts'
 import type { Greeting } from './echo-server.ts'
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Netns } from './netns.ts'
@@ -22,6 +23,8 @@ export interface ProbeOptions {
   readonly fromPort?: number
   /** How long to wait for an answer before the target counts as silent; absent: as long as answers may take. */
   readonly timeoutMs?: number
+  /** UDP: sends without connect(), and takes answers of nobody but the target. */
+  readonly isUnconnected?: boolean
 }
 
 /** What became of an attempt. */
@@ -118,26 +121,45 @@ export async function openTcp(
 export async function openUdp(netns: Netns, to: Target, options: ProbeOptions = {}): Promise<Conversation> {
   const fd = openClient(netns, 'udp', to, ownAddress(options))
   const socket: UdpSocket = createSocket(to.address.includes(':') ? 'udp6' : 'udp4')
+  const { isUnconnected = false } = options
   const inbox = openInbox(() => {
     const { address, port } = socket.address()
-    return { client: address, clientPort: port }
+    return { client: isUnconnected ? sourceTo(netns, to, options) : address, clientPort: port }
   })
-  socket.on('message', (message) => inbox.take(message.toString()))
+  socket.on('message', (message, { address, port }) => {
+    if (!isUnconnected || (address === to.address && port === to.port)) inbox.take(message.toString())
+    else inbox.fail(`an answer from ${address} port ${port}`)
+  })
   socket.on('error', (error: NodeJS.ErrnoException) => inbox.fail(error.code ?? error.message))
   await new Promise<void>((resolve) => socket.bind({ fd }, resolve))
-  await new Promise<void>((resolve, reject) => {
+  const connected = new Promise<void>((resolve, reject) => {
+    if (isUnconnected) return resolve()
     socket.connect(to.port, to.address, ((error?: Error) => (error ? reject(error) : resolve())) as () => void)
   })
+  await connected
   return {
     say(line, timeoutMs = 1000 * patience()) {
-      socket.send(line, (error: NodeJS.ErrnoException | null) => {
+      const sent = (error: NodeJS.ErrnoException | null) => {
         // EPERM: a rule of the sender's own host has eaten it. Whether it says so (a reject) or not, time will tell.
         if (error && error.code !== 'EPERM') inbox.fail(error.code ?? error.message)
-      })
+      }
+      if (isUnconnected) socket.send(line, to.port, to.address, sent)
+      else socket.send(line, sent)
       return inbox.next(timeoutMs)
     },
     resent: () => 0,
     close: () => void socket.close(),
+  }
+}
+
+/** The address from which a namespace sends there. A socket that is not connected does not know. */
+function sourceTo(netns: Netns, { address, port }: Target, options: ProbeOptions): string {
+  if (options.from !== undefined) return options.from
+  const fd = openClient(netns, 'udp', { address })
+  try {
+    return connectSocket(fd, { ip: address, port }).ip
+  } finally {
+    closeSync(fd)
   }
 }
 

@@ -1,6 +1,7 @@
 // A kind of API object: its URL, and its readers for both encodings.
 
-import type { JsonObject, JsonReader } from './encoding/json-reader.ts'
+import type { JsonObject } from '../lib/json.ts'
+import type { JsonReader } from './encoding/json-reader.ts'
 import type { ProtoReader } from './encoding/proto-reader.ts'
 
 /** An object with its identity and version. */

@@ -3,7 +3,7 @@
 import { paintFor } from '../diagnose/paint.ts'
 import { UsageError } from '../lib/command.ts'
 import { flagsOfConfig, readManifests } from './as-manifests.ts'
-import { placeOfClient, podNamed, withAddress } from './choose-node.ts'
+import { placeOfClient, podNamed, withAddress } from '../diagnose/choose-node.ts'
 import { Cluster, type RunningPod } from './cluster.ts'
 import { inDebugPod } from './debug-pod.ts'
 import { runAndFollow } from './follow.ts'

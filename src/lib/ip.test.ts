@@ -2,6 +2,7 @@ import * as fc from 'fast-check'
 import { BlockList, isIP, isIPv4 } from 'node:net'
 import { describe, expect, test } from 'vitest'
 import {
+  plainAddress,
   type Cidr,
   canonicalIp,
   cidrContains,
@@ -211,4 +212,8 @@ test.each([10_000, 80_000])('mergeCidrs() of %i ranges takes a moment', (n) => {
   const before = process.cpuUsage()
   expect(mergeCidrs(cidrs)).toHaveLength(n)
   expect(process.cpuUsage(before).user / 1e6).toBeLessThan(2)
+})
+
+test('plainAddress() takes IPv4 out of IPv6', () => {
+  expect(['::ffff:10.0.0.1', 'fd00::1', undefined].map(plainAddress)).toEqual(['10.0.0.1', 'fd00::1', ''])
 })

@@ -156,6 +156,11 @@ export function prefixMask(prefix: number, length: number): Bytes {
 }
 
 /** Whether the address is in 127.0.0.0/8 or is ::1. */
+/** An IPv4 address comes mapped into IPv6 from a socket of both families. */
+export function plainAddress(address: string | undefined): string {
+  return (address ?? '').replace(/^::ffff:/, '')
+}
+
 export function isLoopback(bytes: Bytes): boolean {
   return bytes.length === 4 ? bytes.charCodeAt(0) === 127 : bytes === IPV6_LOOPBACK
 }

@@ -1,5 +1,6 @@
 import { asBytes } from '../lib/ip.ts'
 import { describe, expect, it } from 'vitest'
+import { errorOf } from '../../test/support/kernel-error.ts'
 import { KernelError } from '../lib/errors.ts'
 import { messagesOf } from './message.ts'
 import { NLM_F_ACK_TLVS, NLM_F_CAPPED, NLM_F_DUMP_INTR, NLM_F_MULTI, NLMSG_DONE, NLMSG_ERROR } from './uapi/netlink.ts'
@@ -65,16 +66,6 @@ const ack: Answer = { type: NLMSG_ERROR, errno: 0 }
 const done: Answer = { type: NLMSG_DONE, flags: NLM_F_MULTI, content: 0 }
 const item = (content: number, flags = 0): Answer => ({ type: 101, flags: NLM_F_MULTI | flags, content })
 const contentOf = (answer: { view: DataView; start: number }) => answer.view.getUint32(answer.start, LITTLE_ENDIAN)
-
-function errorOf(work: () => unknown): KernelError {
-  try {
-    work()
-  } catch (error) {
-    if (error instanceof KernelError) return error
-    throw error
-  }
-  throw new Error('nothing was thrown')
-}
 
 describe('NetlinkClient', () => {
   it('request() returns when it is acknowledged', () => {

@@ -3,7 +3,7 @@
 
 import { decodeHost32 } from '../lib/endian.ts'
 import { type Bytes, formatIp } from '../lib/ip.ts'
-import { PROTOCOL_NUMBERS } from './fields.ts'
+import { PROTOCOL_NUMBERS, decodePort } from './fields.ts'
 import type { Expression, Rule } from './types.ts'
 
 /** The rule's own text where it has one. */
@@ -222,7 +222,7 @@ function protocol(bytes: Bytes): string {
 }
 
 function port(bytes: Bytes): string {
-  return String((bytes.charCodeAt(0) << 8) | bytes.charCodeAt(1))
+  return String(decodePort(bytes))
 }
 
 function name(bytes: Bytes): string {

@@ -80,10 +80,15 @@ function formatField(type: FieldType, field: Bytes): string {
     case 'inet_proto':
       return formatProtocol(field.charCodeAt(0))
     case 'inet_service':
-      return String((field.charCodeAt(0) << 8) | field.charCodeAt(1))
+      return String(decodePort(field))
     case 'integer':
       return String(decodeHost32(field))
   }
+}
+
+/** Of a field, or of two bytes of a packet. */
+export function decodePort(bytes: string): number {
+  return (bytes.charCodeAt(0) << 8) | bytes.charCodeAt(1)
 }
 
 function formatProtocol(number: number): string {

@@ -185,7 +185,7 @@ class Part {
   }
 }
 
-function push(map: Map<NftSet, Element[]>, set: NftSet, element: Element): void {
+export function push(map: Map<NftSet, Element[]>, set: NftSet, element: Element): void {
   const list = map.get(set)
   if (list === undefined) map.set(set, [element])
   else list.push(element)

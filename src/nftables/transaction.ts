@@ -1,6 +1,6 @@
 // Collects operations in the order in which the kernel accepts them in one transaction.
 
-import { inParts, PART_SIZES, type PartSizes } from './parts.ts'
+import { inParts, PART_SIZES, type PartSizes, push } from './parts.ts'
 import type { Chain, Element, NftSet, Op, Rule } from './types.ts'
 
 export class Transaction {
@@ -153,10 +153,4 @@ function elementOps(op: 'addElements' | 'deleteElements', some: BySet, others: B
   return Array.from(new Set([...some.keys(), ...others.keys()]), (set) => {
     return { op, set, elements: [...(some.get(set) ?? []), ...(others.get(set) ?? [])] }
   })
-}
-
-function push(map: Map<NftSet, Element[]>, set: NftSet, item: Element): void {
-  const list = map.get(set)
-  if (list === undefined) map.set(set, [item])
-  else list.push(item)
 }

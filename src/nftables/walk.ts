@@ -6,7 +6,7 @@ import { decodeHost32, host32 } from '../lib/endian.ts'
 import { jhash, scaleHash } from '../lib/jhash.ts'
 import { type Bytes, formatIp, asBytes, bytesOf } from '../lib/ip.ts'
 import type { Host, Packet, PacketWalk, Station } from '../packet-walk/types.ts'
-import { FIELD_BYTES, PROTOCOL_NUMBERS, splitFields } from './fields.ts'
+import { FIELD_BYTES, PROTOCOL_NUMBERS, splitFields, decodePort } from './fields.ts'
 import { ICMP_ECHO, ICMPV6_ECHO_REQUEST, icmpNumber } from './language.ts'
 import type { Chain, Element, Expression, Hook, Jump, NftSet, Rule, TableOutline } from './types.ts'
 
@@ -394,8 +394,4 @@ function fieldsLength(types: NftSet['key']): number {
 
 function port(number: number): Bytes {
   return bytesOf(number >> 8, number & 0xff)
-}
-
-function decodePort(bytes: Bytes): number {
-  return (bytes.charCodeAt(0) << 8) | bytes.charCodeAt(1)
 }

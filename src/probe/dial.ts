@@ -1,8 +1,9 @@
 // Makes connections, and reports the outcome of each.
 
+import { plainAddress } from '../lib/ip.ts'
 import { createSocket, type Socket as UdpSocket } from 'node:dgram'
 import { Socket } from 'node:net'
-import { type Attempt, type Dial, outcomeOf, parseGreeting, plainAddress } from './protocol.ts'
+import { type Attempt, type Dial, outcomeOf, parseGreeting } from './protocol.ts'
 
 /** So many dials at once: more would measure the probe. */
 const CONCURRENCY = 48

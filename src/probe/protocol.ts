@@ -1,5 +1,7 @@
 // What the command asks of a probe, and what a probe answers: lines of JSON over the streams of `kubectl exec`.
 
+import { plainAddress } from '../lib/ip.ts'
+
 export type Protocol = 'TCP' | 'UDP'
 
 /** What a probe says to whoever connects: a line of JSON by TCP, a datagram by UDP. */
@@ -60,11 +62,6 @@ export function parseGreeting(text: string): Greeting | undefined {
   } catch {
     return undefined
   }
-}
-
-/** An IPv4 address comes mapped into IPv6 from a socket of both families. */
-export function plainAddress(address: string | undefined): string {
-  return (address ?? '').replace(/^::ffff:/, '')
 }
 
 /** What an error of a socket means to a client. */

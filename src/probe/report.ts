@@ -1,7 +1,7 @@
 // What a test has shown: as text, as JSON, as JUnit, and compared with an earlier one. Pure.
 
-import type { Row } from './checks.ts'
-import { rows } from './checks.ts'
+import { type Row, rows } from './checks.ts'
+import type { Paint } from '../diagnose/paint.ts'
 import { count } from '../lib/count.ts'
 import type { CheckResult, Finding } from './findings.ts'
 import type { Verdict } from './verdict.ts'
@@ -60,8 +60,6 @@ export function describeMeasures(results: readonly CheckResult[]): string[] {
   const failed = measured.reduce((sum, each) => sum + each.failed, 0)
   return [`With one of two endpoints refusing, ${failed} of ${of} connections failed (dead endpoint).`]
 }
-
-type Paint = (how: 'good' | 'bad' | 'bold' | 'dim', text: string) => string
 
 const MAX_COLUMNS = 8
 

@@ -1,5 +1,6 @@
 // Drift of one IP family: whether the kernel holds what was decided, since when not, and what differed.
 
+import { count } from '../lib/count.ts'
 import type { DriftState, FoundDrift } from '../serve/control/state.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Metrics } from '../metrics/metrics.ts'
@@ -71,7 +72,7 @@ export class Drift {
       this.#comparedMs = clock.now()
     }
     const { refused = 0 } = stats
-    if (refused > 0) this.#lose(`the kernel refuses the rules of ${refused} service port${refused === 1 ? '' : 's'}`)
+    if (refused > 0) this.#lose(`the kernel refuses the rules of ${count(refused, 'service port')}`)
     else if (isComparison || this.#suspectedMs === undefined) this.#regain()
   }
 
@@ -126,9 +127,7 @@ export function formatDrift(family: IpFamilyName, state: DriftState): string {
   const [last] = found
   if (last === undefined) return lines.join('\n')
   const since = last.sinceMs === undefined ? '' : ` after ${Math.max(0, Math.round(last.restoredMs - last.sinceMs))} ms`
-  lines.push(
-    `  differed ${times} time${times === 1 ? '' : 's'}; the last, restored ${at(last.restoredMs)}${since}, took:`,
-  )
+  lines.push(`  differed ${count(times, 'time')}; the last, restored ${at(last.restoredMs)}${since}, took:`)
   for (const command of last.sample) lines.push(`    ${command}`)
   if (last.operations > last.sample.length) lines.push(`    ... ${last.operations} operations in all`)
   return lines.join('\n')

@@ -1,12 +1,12 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { aNodeView, arbitraryView } from '../../test/support/arbitrary-views.ts'
+import { aNodeView, arbitraryView, changesBetween, histories } from '../../test/support/arbitrary-views.ts'
 import { ManualClock } from '../../test/support/manual-clock.ts'
 import { KernelError } from '../lib/errors.ts'
 import { nextTurn } from '../lib/next-turn.ts'
 import { BackendList } from '../model/backend-list.ts'
 import { type Family, asBytes } from '../lib/ip.ts'
-import type { Backend, Frontend, FrontendAddress, ServicePortChange, ServicePortView } from '../model/types.ts'
+import type { Backend, Frontend, FrontendAddress, ServicePortView } from '../model/types.ts'
 import { nftablesPlanner } from '../modes/nftables/plan/planner.ts'
 import { schemaFor } from '../modes/nftables/plan/schema.ts'
 import { applyOps } from '../nftables/apply-ops.ts'
@@ -147,24 +147,6 @@ function fromScratch(family: Family, views: readonly ServicePortView[]): Table |
   const driver = new MemoryTable(family)
   void programmerFor(driver).syncAll(aNodeView({ family }), views)
   return driver.table
-}
-
-/** Up to four service ports, each at several points in time; undefined: absent. */
-function histories(family: Family): fc.Arbitrary<(ServicePortView | undefined)[][]> {
-  return fc.array(
-    fc.tuple(...[0, 1, 2, 3].map((index) => fc.option(arbitraryView(family, index), { nil: undefined, freq: 3 }))),
-    { minLength: 1, maxLength: 5 },
-  )
-}
-
-function changesBetween(
-  before: readonly (ServicePortView | undefined)[],
-  after: readonly (ServicePortView | undefined)[],
-): ServicePortChange[] {
-  return after.flatMap((view, i) => {
-    const old = before[i]
-    return old === undefined && view === undefined ? [] : [{ name: (view ?? old)!.name, before: old, after: view }]
-  })
 }
 
 describe.each([

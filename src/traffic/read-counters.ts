@@ -8,7 +8,7 @@ import type { TrafficCounts } from './traffic-counts.ts'
 import { CounterSet } from './counter-set.ts'
 import { type CountingTable, splitPair } from './counting-table.ts'
 import type { NftablesDriver } from '../nftables/driver.ts'
-import { PROTOCOL_NUMBERS, type TransportProtocol } from '../nftables/fields.ts'
+import { PROTOCOL_NUMBERS, type TransportProtocol, decodePort } from '../nftables/fields.ts'
 import type { NftSet } from '../nftables/types.ts'
 
 /** What the kernel has counted between a frontend and one of its backends, since it began to. */
@@ -149,8 +149,8 @@ function nameOf(set: NftSet, key: Bytes): PairName | undefined {
   return {
     id: key,
     protocol,
-    frontend: { address: formatIp(asBytes(dialled)), port: portOf(port) },
-    backend: { address: formatIp(asBytes(answers)), port: portOf(answersPort) },
+    frontend: { address: formatIp(asBytes(dialled)), port: decodePort(port) },
+    backend: { address: formatIp(asBytes(answers)), port: decodePort(answersPort) },
   }
 }
 
@@ -159,9 +159,5 @@ function refusalOf(set: NftSet, key: Bytes, packets: number): CountedRefusal | u
   const [number = '', port = ''] = fields.slice(-2)
   const protocol = PROTOCOLS.get(number.charCodeAt(0))
   if (protocol === undefined) return undefined
-  return { protocol, address: fields.length === 3 ? formatIp(fields[0]!) : undefined, port: portOf(port), packets }
-}
-
-function portOf(field: string): number {
-  return (field.charCodeAt(0) << 8) | field.charCodeAt(1)
+  return { protocol, address: fields.length === 3 ? formatIp(fields[0]!) : undefined, port: decodePort(port), packets }
 }

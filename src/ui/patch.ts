@@ -1,6 +1,8 @@
 // Differences between JSON values: the server makes them, the page applies them. A snapshot of a large cluster is a megabyte, and
 // little of it changes at a time.
 
+import { isJsonObject, type JsonObject } from '../lib/json.ts'
+
 /** A new value; changed fields of an object; added, removed and changed items of a list. */
 export type Patch =
   | { readonly put: unknown }
@@ -13,13 +15,11 @@ export type Patch =
     }
 
 type ItemRun = readonly [from: number, count: number] | { readonly put: unknown }
-type Fields = Readonly<Record<string, unknown>>
-
 /** Undefined: no difference. */
 export function diffValues(before: unknown, after: unknown): Patch | undefined {
   if (before === after) return undefined
   if (Array.isArray(before) && Array.isArray(after)) return diffLists(before, after)
-  if (isFields(before) && isFields(after)) return diffFields(before, after)
+  if (isJsonObject(before) && isJsonObject(after)) return diffFields(before, after)
   return { put: after }
 }
 
@@ -27,7 +27,7 @@ export function diffValues(before: unknown, after: unknown): Patch | undefined {
 export function applyPatch(before: unknown, patch: Patch): unknown {
   if ('put' in patch) return patch.put
   if ('fields' in patch) {
-    const fields = new Map(Object.entries(before as Fields))
+    const fields = new Map(Object.entries(before as JsonObject))
     for (const name of patch.gone ?? []) fields.delete(name)
     for (const [name, change] of Object.entries(patch.fields)) fields.set(name, applyPatch(fields.get(name), change))
     return Object.fromEntries(fields)
@@ -41,7 +41,7 @@ export function applyPatch(before: unknown, patch: Patch): unknown {
   return after
 }
 
-function diffFields(before: Fields, after: Fields): Patch | undefined {
+function diffFields(before: JsonObject, after: JsonObject): Patch | undefined {
   const changed: [string, Patch][] = []
   for (const name of Object.keys(after)) {
     if (!isThere(after, name)) continue
@@ -54,7 +54,7 @@ function diffFields(before: Fields, after: Fields): Patch | undefined {
 }
 
 /** Undefined counts as absent, as in JSON. */
-function isThere(fields: Fields, name: string): boolean {
+function isThere(fields: JsonObject, name: string): boolean {
   return Object.hasOwn(fields, name) && fields[name] !== undefined
 }
 
@@ -99,13 +99,9 @@ function addToRuns(items: ItemRun[], place: number): void {
 
 /** The identity of an item, to find it at another index. */
 function keyOf(item: unknown): unknown {
-  if (!isFields(item)) return Array.isArray(item) ? 'list' : item
+  if (!isJsonObject(item)) return Array.isArray(item) ? 'list' : item
   const { id, address, namespace, name, family } = item
   if (id !== undefined || address !== undefined) return id ?? address
   if (typeof namespace === 'string' && typeof name === 'string') return `${namespace}/${name}`
   return name ?? family ?? 'object'
-}
-
-function isFields(value: unknown): value is Fields {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

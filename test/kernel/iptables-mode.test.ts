@@ -4,7 +4,6 @@ import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import * as fc from 'fast-check'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { Iptables, type Contention } from '../../src/iptables/driver.ts'
 import { ensureCounter } from '../../src/nfacct/counters.ts'
@@ -13,7 +12,6 @@ import { saysNoSuchChain } from '../../src/iptables/restore-error.ts'
 import { unshareNetwork } from '../../src/system/netns.ts'
 import type { Family } from '../../src/lib/ip.ts'
 import { silentLogger } from '../../src/lib/log.ts'
-import type { ServicePortView } from '../../src/model/types.ts'
 import { iptablesPlanner } from '../../src/modes/iptables/plan/planner.ts'
 import { COUNTERS } from '../../src/modes/iptables/plan/names.ts'
 import { IptablesProgrammer } from '../../src/modes/iptables/programmer.ts'
@@ -21,7 +19,7 @@ import { parseTables } from '../../src/iptables/parse.ts'
 import type { IptablesPrograms } from '../../src/iptables/programs.ts'
 import type { Backend } from '../../src/iptables/script.ts'
 import { eventually } from '../support/eventually.ts'
-import { aNodeView, arbitraryView } from '../support/arbitrary-views.ts'
+import { aNodeView, sampleViews } from '../support/arbitrary-views.ts'
 
 const isRoot = process.getuid?.() === 0
 const folder = mkdtempSync(join(tmpdir(), 'iptables-'))
@@ -46,10 +44,7 @@ describe.skipIf(!isRoot).each(kinds)('iptables-$backend for IPv$family (needs ro
     execFileSync(command(''), args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] })
   const restore = (input: string) => execFileSync(command('-restore'), ['--noflush'], { input })
   const save = () => execFileSync(command('-save'), { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] })
-  const views = (seed: number): ServicePortView[] =>
-    [0, 1, 2, 3, 4, 5, 6, 7].map(
-      (index) => fc.sample(arbitraryView(family, index), { numRuns: 1, seed: seed + index })[0]!,
-    )
+  const views = (seed: number) => sampleViews(family, seed)
 
   afterEach(() => {
     for (const table of ['nat', 'filter', 'mangle']) {

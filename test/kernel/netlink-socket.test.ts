@@ -6,20 +6,10 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import { errnoName, mustCall } from '../../src/system/libc.ts'
 import { NetlinkSocket } from '../../src/netlink/socket.ts'
 import { enterNetwork, unshareNetwork } from '../../src/system/netns.ts'
-import { KernelError } from '../../src/lib/errors.ts'
 import { NETLINK_ROUTE } from '../../src/netlink/uapi/netlink.ts'
 import { Writer } from '../../src/netlink/writer.ts'
+import { errorOf } from '../support/kernel-error.ts'
 import { isRoot } from '../support/nft.ts'
-
-function errorOf(work: () => unknown): KernelError {
-  try {
-    work()
-  } catch (error) {
-    if (error instanceof KernelError) return error
-    throw error
-  }
-  throw new Error('nothing was thrown')
-}
 
 interface Report {
   readonly sharedObjects: readonly string[]

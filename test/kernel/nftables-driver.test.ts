@@ -4,8 +4,8 @@ import { asBytes } from '../../src/lib/ip.ts'
 import { afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { unshareNetwork } from '../../src/system/netns.ts'
 import { NftablesDriver } from '../../src/nftables/driver.ts'
-import { KernelError } from '../../src/lib/errors.ts'
 import type { Chain, Element, NftSet, Op, Rule } from '../../src/nftables/types.ts'
+import { errorOf } from '../support/kernel-error.ts'
 import { isRoot, listWithNft, loadWithNft, nft } from '../support/nft.ts'
 import { makeSet } from '../../src/nftables/make-set.ts'
 
@@ -25,16 +25,6 @@ const create: Op[] = [
   { op: 'addSet', set: services },
   { op: 'addSet', set: endpoints },
 ]
-
-function errorOf(work: () => unknown): KernelError {
-  try {
-    work()
-  } catch (error) {
-    if (error instanceof KernelError) return error
-    throw error
-  }
-  throw new Error('nothing was thrown')
-}
 
 describe.skipIf(!isRoot)('NftablesDriver (needs root)', () => {
   let driver: NftablesDriver

@@ -1,26 +1,18 @@
 // The tables of the nftables mode in a real kernel: what we plan is what is there, and nft can read it.
 
-import { execFileSync } from 'node:child_process'
-import fc from 'fast-check'
 import { afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { NftablesDriver } from '../../src/nftables/driver.ts'
 import { unshareNetwork } from '../../src/system/netns.ts'
 import { systemClock } from '../../src/lib/clock.ts'
-import type { ServicePortView } from '../../src/model/types.ts'
 import { nftablesPlanner } from '../../src/modes/nftables/plan/planner.ts'
 import { TableProgrammer } from '../../src/table-sync/table-programmer.ts'
 import { nftFamily } from '../../src/nftables/language.ts'
-import { aNodeView, arbitraryView } from '../support/arbitrary-views.ts'
-
-const isRoot = process.getuid?.() === 0
+import { isRoot, loadWithNft, nft } from '../support/nft.ts'
+import { aNodeView, sampleViews } from '../support/arbitrary-views.ts'
 
 beforeAll(() => {
   if (isRoot) unshareNetwork()
 })
-
-function nft(...args: string[]): string {
-  return execFileSync('nft', args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] })
-}
 
 describe.skipIf(!isRoot).each([4, 6] as const)('the nftables mode for IPv%d in the kernel (needs root)', (family) => {
   const node = aNodeView({ family })
@@ -28,10 +20,7 @@ describe.skipIf(!isRoot).each([4, 6] as const)('the nftables mode for IPv%d in t
     const driver = new NftablesDriver({ family: nftFamily(family), table: nftablesPlanner.table })
     return { driver, programmer: new TableProgrammer({ planner: nftablesPlanner, driver, clock: systemClock }) }
   }
-  const views = (seed: number): ServicePortView[] =>
-    [0, 1, 2, 3, 4, 5, 6, 7].map(
-      (index) => fc.sample(arbitraryView(family, index), { numRuns: 1, seed: seed + index })[0]!,
-    )
+  const views = (seed: number) => sampleViews(family, seed)
 
   afterEach(() => {
     nft('flush', 'ruleset')
@@ -82,7 +71,7 @@ describe.skipIf(!isRoot).each([4, 6] as const)('the nftables mode for IPv%d in t
     await programmer.syncAll(node, plain)
     const listed = nft('-s', 'list', 'ruleset')
     nft('flush', 'ruleset')
-    execFileSync('nft', ['-f', '-'], { input: listed })
+    loadWithNft(listed)
     expect(nft('-s', 'list', 'ruleset')).toBe(listed)
     expect((await programmer.syncAll(node, plain)).transactions, 'what nft loaded is what we planned').toBe(0)
     driver.close()

@@ -5,7 +5,15 @@ import fc from 'fast-check'
 import { type Cidr, type Family, parseCidr } from '../../src/lib/ip.ts'
 import type { Protocol } from '../../src/kube/types.ts'
 import { BackendList } from '../../src/model/backend-list.ts'
-import type { Backend, Frontend, NodeView, Route, ServicePortView, Verdict } from '../../src/model/types.ts'
+import type {
+  Backend,
+  Frontend,
+  NodeView,
+  Route,
+  ServicePortChange,
+  ServicePortView,
+  Verdict,
+} from '../../src/model/types.ts'
 
 /** A node with the settings that most tests want; anything can be overridden. */
 export function aNodeView(overrides: Partial<NodeView> = {}): NodeView {
@@ -46,6 +54,31 @@ export function arbitraryView(family: Family, index: number): fc.Arbitrary<Servi
       sources: fc.option(fc.constantFrom(['10.0.0.0/8'], ['10.1.0.0/16', '192.168.0.0/24']), { nil: undefined }),
     })
     .map((choice) => buildView(family, index, choice))
+}
+
+/** Up to four service ports, each at several points in time; undefined: absent. */
+export function histories(family: Family): fc.Arbitrary<(ServicePortView | undefined)[][]> {
+  return fc.array(
+    fc.tuple(...[0, 1, 2, 3].map((index) => fc.option(arbitraryView(family, index), { nil: undefined, freq: 3 }))),
+    { minLength: 1, maxLength: 5 },
+  )
+}
+
+export function changesBetween(
+  before: readonly (ServicePortView | undefined)[],
+  after: readonly (ServicePortView | undefined)[],
+): ServicePortChange[] {
+  return after.flatMap((view, i) => {
+    const old = before[i]
+    return old === undefined && view === undefined ? [] : [{ name: (view ?? old)!.name, before: old, after: view }]
+  })
+}
+
+/** Eight service ports, the same for the same seed. */
+export function sampleViews(family: Family, seed: number): ServicePortView[] {
+  return [0, 1, 2, 3, 4, 5, 6, 7].map(
+    (index) => fc.sample(arbitraryView(family, index), { numRuns: 1, seed: seed + index })[0]!,
+  )
 }
 
 interface Choice {

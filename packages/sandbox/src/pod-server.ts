@@ -1,12 +1,12 @@
 // What runs in a pod: sockets of the pod's network namespace, TCP and UDP on each port, in the sandbox's process. So a pod costs
 // a millisecond and next to no memory.
 
+import { plainAddress } from '../../../src/lib/ip.ts'
 import { createSocket, type Socket as UdpSocket } from 'node:dgram'
 import type { Server, Socket } from 'node:net'
 import { dropPackets } from '../../../src/bpf/packet-filter.ts'
 import type { NetworkNamespace } from './netns/network-namespace.ts'
 import { openBoundSocket } from './netns/sockets.ts'
-import { plainAddress } from './whoami/answer.ts'
 import type { PodLog } from './whoami/pod-log.ts'
 
 /** How a pod treats its clients. `hang` answers nothing, not even a client that wants to connect; `refuse` says no. */

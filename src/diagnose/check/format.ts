@@ -1,5 +1,6 @@
 // A judgement as lines for people, and as JSON for programs. docs/reference/check.md describes both.
 
+import { count } from '../../lib/count.ts'
 import { wrapText } from '../../lib/wrap-text.ts'
 import { formatJson } from '../format-json.ts'
 import { type Finding, type Level, type Subject, subjects } from './finding-kinds.ts'
@@ -54,9 +55,8 @@ export function formatReportJson({ version, nodeName, mode, findings }: CheckRep
 }
 
 function verdict(findings: readonly Finding[], mode: string | undefined): string {
-  const count = (level: Level) => findings.filter((each) => each.level === level).length
-  const plural = (n: number, word: string) => `${n} ${word}${n === 1 ? '' : 's'}`
-  const [problems, warnings] = [count('problem'), count('warning')]
+  const of = (level: Level) => findings.filter((each) => each.level === level).length
+  const [problems, warnings] = [of('problem'), of('warning')]
   const what = problems > 0 ? 'kube-proxy cannot run here' : `kube-proxy can run here, in mode ${mode}`
-  return `${what}: ${plural(problems, 'problem')}, ${plural(warnings, 'warning')}. Nothing was changed.`
+  return `${what}: ${count(problems, 'problem')}, ${count(warnings, 'warning')}. Nothing was changed.`
 }

@@ -2,7 +2,7 @@
 
 import type { Known } from '../explain/known.ts'
 import type { ReadObjects } from '../explain/read-known.ts'
-import type { JsonObject } from '../../kube/encoding/json-reader.ts'
+import type { JsonObject } from '../../lib/json.ts'
 import type { Service } from '../../kube/types.ts'
 import type { PodFact, ServiceFact } from './facts.ts'
 

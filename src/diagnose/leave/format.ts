@@ -1,5 +1,6 @@
 // What changes, as lines for people, and as JSON for programs. docs/reference/check.md describes both.
 
+import { count } from '../../lib/count.ts'
 import { wrapText } from '../../lib/wrap-text.ts'
 import { formatJson } from '../format-json.ts'
 import { someOf } from './change.ts'
@@ -35,7 +36,7 @@ const INDENT = ' '.repeat(2)
 export function formatText(report: LeavingReport): string {
   const { changes, from, to, nodeName, source, services } = report
   const lines = [
-    `From mode ${from} to mode ${to}, on node ${nodeName}, with ${plural(services, 'Service')} of ${source}.`,
+    `From mode ${from} to mode ${to}, on node ${nodeName}, with ${count(services, 'Service')} of ${source}.`,
   ]
   for (const effect of Object.keys(headings) as Effect[]) {
     const own = changes.filter((each) => each.effect === effect)
@@ -46,7 +47,7 @@ export function formatText(report: LeavingReport): string {
 }
 
 function formatChange({ code, message, todo, services }: Change): string[] {
-  const whom = services.length === 0 ? [] : [`${plural(services.length, 'Service')}: ${someOf(services)}`]
+  const whom = services.length === 0 ? [] : [`${count(services.length, 'Service')}: ${someOf(services)}`]
   return [
     `${INDENT}${code}`,
     ...indent(message),
@@ -75,12 +76,8 @@ export function formatLeavingJson(report: LeavingReport): string {
 }
 
 function verdict({ changes, to }: LeavingReport): string {
-  const count = (effect: Effect) => changes.filter((each) => each.effect === effect).length
-  const [lost, different] = [count('loses'), count('differs')]
+  const of = (effect: Effect) => changes.filter((each) => each.effect === effect).length
+  const [lost, different] = [of('loses'), of('differs')]
   if (lost + different === 0) return `Mode ${to} does all of it. Nothing was changed.`
-  return `${plural(lost, 'thing')} lost, ${different} different in mode ${to}. Nothing was changed.`
-}
-
-function plural(n: number, word: string): string {
-  return `${n} ${word}${n === 1 ? '' : 's'}`
+  return `${count(lost, 'thing')} lost, ${different} different in mode ${to}. Nothing was changed.`
 }

@@ -1,6 +1,7 @@
 // Previews as text for people, as scripts, and as JSON.
 
 import { scriptReaders, type DryRun, type ScriptReader } from '../../modes/dry-run.ts'
+import { count } from '../../lib/count.ts'
 import { formatJson } from '../format-json.ts'
 import type { Paint } from '../paint.ts'
 import type { Preview } from './preview-mode.ts'
@@ -83,14 +84,13 @@ export function formatPlanJson({ source, nodeName, shown, previews }: Omit<PlanT
 
 function summary({ dryRun, problem }: Preview): string {
   if (dryRun === undefined) return `not possible: ${problem}`
-  const count = countCommands(dryRun)
-  if (count === 0) {
+  if (countCommands(dryRun) === 0) {
     const left = dryRun.scripts.reduce((sum, { leftovers = '' }) => sum + linesOf(leftovers).length, 0)
     return `nothing to do: the kernel has all of it${left === 0 ? '' : `, and ${left} lines of leftovers`}`
   }
   const parts = dryRun.scripts.flatMap(({ program, text }) => {
     const { length } = linesOf(text)
-    return length === 0 ? [] : [`${length} line${length === 1 ? '' : 's'} for ${program}`]
+    return length === 0 ? [] : [`${count(length, 'line')} for ${program}`]
   })
   return parts.join(', ')
 }

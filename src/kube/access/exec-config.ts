@@ -1,7 +1,7 @@
 // users[].user.exec of a kubeconfig: a program that prints credentials.
 
 import { resolve } from 'node:path'
-import { isJsonObject } from '../encoding/json-reader.ts'
+import { isJsonObject } from '../../lib/json.ts'
 import type { ExecPluginConfig } from './cluster-access.ts'
 
 const API_VERSIONS = ['client.authentication.k8s.io/v1', 'client.authentication.k8s.io/v1beta1'] as const

@@ -1,7 +1,7 @@
 // Runs a credential plugin, and keeps its credential until that expires or the API server refuses it.
 
 import type { ExecFileException } from 'node:child_process'
-import { isJsonObject } from '../encoding/json-reader.ts'
+import { isJsonObject } from '../../lib/json.ts'
 import { AccessError, type ExecPluginConfig } from './cluster-access.ts'
 
 /** A plugin that takes longer hangs. */

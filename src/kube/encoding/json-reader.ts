@@ -1,8 +1,7 @@
 // Reads values out of parsed JSON without trusting it: a field of the wrong type counts as absent.
 
+import { isJsonObject, type JsonObject } from '../../lib/json.ts'
 import type { StringPool } from './string-pool.ts'
-
-export type JsonObject = Readonly<Record<string, unknown>>
 
 const NOTHING: JsonObject = {}
 
@@ -42,10 +41,6 @@ export class JsonReader {
   listOf(element: string): readonly string[] {
     return this.#pool.listOf(element)
   }
-}
-
-export function isJsonObject(value: unknown): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 function isString(value: unknown): value is string {

@@ -2,7 +2,8 @@
 
 import type { Buffer } from 'node:buffer'
 import type { Decoded } from '../resource.ts'
-import type { JsonObject, JsonReader } from './json-reader.ts'
+import type { JsonObject } from '../../lib/json.ts'
+import type { JsonReader } from './json-reader.ts'
 
 export interface ListMeta {
   readonly resourceVersion: string

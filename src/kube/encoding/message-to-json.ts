@@ -2,7 +2,7 @@
 // A table per kind names the fields that are read. EndpointSlices, of which there are most, are read directly: that is faster
 // (36 us instead of 54 us for a slice of 100 endpoints).
 
-import type { JsonObject } from './json-reader.ts'
+import type { JsonObject } from '../../lib/json.ts'
 import type { ProtoReader } from './proto-reader.ts'
 
 interface Field {

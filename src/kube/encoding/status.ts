@@ -2,7 +2,8 @@
 
 import type { Buffer } from 'node:buffer'
 import type { ApiStatus } from '../api-error.ts'
-import { isJsonObject, JsonReader, type JsonObject } from './json-reader.ts'
+import { isJsonObject, type JsonObject } from '../../lib/json.ts'
+import { JsonReader } from './json-reader.ts'
 import { field, list, messageToJson, type Message } from './message-to-json.ts'
 import { hasMagic, openEnvelope } from './protobuf-envelope.ts'
 import { ProtoReader } from './proto-reader.ts'

@@ -2,7 +2,7 @@
 
 import { ipFamily, parseCidr } from '../../lib/ip.ts'
 import { SERVICE_NAME_LABEL } from '../objects/endpoint-slice.ts'
-import { isJsonObject, type JsonObject } from '../encoding/json-reader.ts'
+import { isJsonObject, type JsonObject } from '../../lib/json.ts'
 import { all, anything, boolean, fields, integer, listOf, oneOf, text, textThat, wrong } from './shape.ts'
 import type { Complaint, Shape } from './shape.ts'
 

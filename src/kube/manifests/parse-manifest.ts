@@ -1,7 +1,7 @@
 // The objects in a file of YAML or JSON, and their errors with line numbers.
 
 import { LineCounter, isNode, parseAllDocuments, type Document } from 'yaml'
-import { isJsonObject, type JsonObject } from '../encoding/json-reader.ts'
+import { isJsonObject, type JsonObject } from '../../lib/json.ts'
 import { endpointsShape, endpointSliceShape, nodeShape, serviceCidrShape, serviceShape } from './object-shapes.ts'
 import { formatPath, wrong, type Complaint, type Path, type Shape } from './shape.ts'
 

@@ -2,7 +2,7 @@
 // because the API's next version may have it.
 
 import { nearest } from '../../lib/nearest.ts'
-import { isJsonObject } from '../encoding/json-reader.ts'
+import { isJsonObject } from '../../lib/json.ts'
 
 export type Path = readonly (string | number)[]
 

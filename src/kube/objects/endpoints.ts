@@ -2,7 +2,8 @@
 // of the program handles slices only.
 
 import { ipFamily } from '../../lib/ip.ts'
-import type { JsonObject, JsonReader } from '../encoding/json-reader.ts'
+import type { JsonObject } from '../../lib/json.ts'
+import type { JsonReader } from '../encoding/json-reader.ts'
 import { field, list, type Message } from '../encoding/message-to-json.ts'
 import type { Resource } from '../resource.ts'
 import type { EndpointPort, EndpointSlice, SliceEndpoint } from '../types.ts'

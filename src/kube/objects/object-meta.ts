@@ -1,7 +1,8 @@
 // metadata of any object.
 
 import type { Buffer } from 'node:buffer'
-import { JsonReader, type JsonObject } from '../encoding/json-reader.ts'
+import type { JsonObject } from '../../lib/json.ts'
+import { JsonReader } from '../encoding/json-reader.ts'
 import { field, messageToJson, type Message } from '../encoding/message-to-json.ts'
 import type { ProtoReader } from '../encoding/proto-reader.ts'
 import type { Decoded, Resource } from '../resource.ts'

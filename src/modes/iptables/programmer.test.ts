@@ -1,11 +1,10 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { aNodeView, arbitraryView } from '../../../test/support/arbitrary-views.ts'
+import { aNodeView, arbitraryView, changesBetween, histories } from '../../../test/support/arbitrary-views.ts'
 import { MemoryIptables } from '../../../test/support/memory-iptables.ts'
 import { BackendList } from '../../model/backend-list.ts'
-import type { Family } from '../../lib/ip.ts'
 import { silentLogger } from '../../lib/log.ts'
-import type { FrontendAddress, NodeView, ServicePortChange, ServicePortView } from '../../model/types.ts'
+import type { FrontendAddress, NodeView, ServicePortView } from '../../model/types.ts'
 import { iptablesPlanner } from './plan/planner.ts'
 import type { IptablesSettings } from './plan/settings.ts'
 import { applyScript } from '../../../test/support/apply-script.ts'
@@ -60,24 +59,6 @@ async function fromScratch(node: NodeView, views: readonly ServicePortView[]): P
   const driver = new MemoryIptables()
   await new Bench(driver).programmer.syncAll(node, views)
   return driver.tables
-}
-
-/** Up to four service ports, each at several points in time; undefined: absent. */
-function histories(family: Family): fc.Arbitrary<(ServicePortView | undefined)[][]> {
-  return fc.array(
-    fc.tuple(...[0, 1, 2, 3].map((index) => fc.option(arbitraryView(family, index), { nil: undefined, freq: 3 }))),
-    { minLength: 1, maxLength: 5 },
-  )
-}
-
-function changesBetween(
-  before: readonly (ServicePortView | undefined)[],
-  after: readonly (ServicePortView | undefined)[],
-): ServicePortChange[] {
-  return after.flatMap((view, i) => {
-    const old = before[i]
-    return old === undefined && view === undefined ? [] : [{ name: (view ?? old)!.name, before: old, after: view }]
-  })
 }
 
 function present(views: readonly (ServicePortView | undefined)[]): ServicePortView[] {

@@ -1,5 +1,6 @@
 // What the ipvs mode finds on this machine without changing anything. probe.ts finds the rest by trying.
 
+import { count } from '../../lib/count.ts'
 import { existsSync } from 'node:fs'
 import { IpvsDriver } from '../../ipvs/driver.ts'
 import { LinkDriver } from '../../links/driver.ts'
@@ -32,7 +33,7 @@ export function readPresentIpvs({ families }: LookOptions): string[] {
   const servers = countServers()
   return [
     ...(hasLink() ? [`link ${LINK}`] : []),
-    ...(servers > 0 ? [`${servers} virtual server${servers === 1 ? '' : 's'}`] : []),
+    ...(servers > 0 ? [count(servers, 'virtual server')] : []),
     ...readOutlines(TABLE, families).map(({ family, name }) => `table ${family} ${name}`),
   ]
 }

@@ -5,6 +5,12 @@ import { makeSet } from '../../nftables/make-set.ts'
 import type { FieldType, NftSet } from '../../nftables/types.ts'
 import { GUARD_SETS } from './names.ts'
 
+/** What differs by family, made once. */
+export function byFamily<T>(make: (family: Family) => T): (family: Family) => T {
+  const made = { 4: make(4), 6: make(6) }
+  return (family) => made[family]
+}
+
 export type GuardSchema = Readonly<Record<keyof typeof GUARD_SETS, NftSet>>
 
 export function addressType(family: Family): FieldType {

@@ -1,6 +1,7 @@
 // `explain`, `doctor`, `top` and `flows`, typed on a machine that runs no proxy but a sandbox: they are asked on a node of it.
 
 import { existsSync, readFileSync } from 'node:fs'
+import { placeOfClient, withAddress } from '../../../../src/diagnose/choose-node.ts'
 import { askPath, SOCKET_VARIABLE } from '../../../../src/serve/control/path.ts'
 import { askStatus, type SandboxStatus } from '../instance/control.ts'
 import type { InstanceFolder } from '../instance/instance-folder.ts'
@@ -35,7 +36,7 @@ export function askedFrom(
   { nodes, pods }: Pick<SandboxStatus, 'nodes' | 'pods'>,
 ): { readonly node: string | undefined; readonly args: readonly string[] } {
   const [first] = nodes
-  const at = command === 'top' || command === 'flows' ? undefined : placeOfFrom(command, argv)
+  const at = command === 'top' || command === 'flows' ? undefined : placeOfClient(command, argv)
   const from = at === undefined ? undefined : argv[at]?.replace(/^--from=/, '')
   const [namespace, name] = from?.includes('/') === true ? from.split('/') : ['default', from]
   const pod = pods.find((each) => each.name === name && each.namespace === namespace)
@@ -44,18 +45,7 @@ export function askedFrom(
     const node = nodes.find((each) => from !== undefined && each.addresses.includes(from)) ?? first
     return { node: node?.name, args: argv }
   }
-  const word = argv[at]!.startsWith('--from=') ? `--from=${address}` : address
-  return { node: pod.node, args: argv.with(at, word) }
-}
-
-/** Which argument says who asks: the first of explain's two, or the value of --from. */
-function placeOfFrom(command: AskingCommand, argv: readonly string[]): number | undefined {
-  const flag = argv.findIndex((each) => each === '--from' || each.startsWith('--from='))
-  if (flag >= 0) return argv[flag] === '--from' ? flag + 1 : flag
-  if (command !== 'explain') return undefined
-  const takesValue = /^(--via|--family|--output|-o)$/
-  const words = argv.flatMap((each, i) => (each.startsWith('-') || takesValue.test(argv[i - 1] ?? '') ? [] : [i]))
-  return words.length === 2 ? words[0] : undefined
+  return { node: pod.node, args: withAddress(argv, at, address) }
 }
 
 /** The API server by the address that it has for nodes: the user's kubeconfig has the machine's. */

@@ -1,8 +1,8 @@
 // The server behind the Service kube-dns: names by UDP and TCP.
 
+import { plainAddress } from '../../../../src/lib/ip.ts'
 import { createServer, type Server, type Socket } from 'node:net'
 import { PodServer, type Datagram, type PodServerOptions } from '../pod-server.ts'
-import { plainAddress } from '../whoami/answer.ts'
 import { answerQuestion, type NamedCluster } from './cluster-names.ts'
 import {
   decodeQuestion,

@@ -1,6 +1,7 @@
 // The objects of a sandbox's API, as the page and the model know them.
 
-import { JsonReader, type JsonObject } from '../../../../src/kube/encoding/json-reader.ts'
+import type { JsonObject } from '../../../../src/lib/json.ts'
+import { JsonReader } from '../../../../src/kube/encoding/json-reader.ts'
 import { StringPool } from '../../../../src/kube/encoding/string-pool.ts'
 import { endpointSlices as sliceKind } from '../../../../src/kube/objects/endpoint-slice.ts'
 import { services as serviceKind } from '../../../../src/kube/objects/service.ts'

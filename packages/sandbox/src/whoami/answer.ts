@@ -54,11 +54,6 @@ export function echoOf(payload: Uint8Array, identity: Identity, peer: Omit<Peer,
   return Buffer.concat([Buffer.from(head), payload])
 }
 
-/** An address as the client's side writes it: IPv4 comes mapped into IPv6 from a socket of both families. */
-export function plainAddress(address: string | undefined): string {
-  return (address ?? '').replace(/^::ffff:/, '')
-}
-
 function text(body: string): HttpAnswer {
   return { type: 'text/plain', body }
 }

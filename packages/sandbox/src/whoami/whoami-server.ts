@@ -1,11 +1,12 @@
 // The server of every pod but the name server's: HTTP on each of its ports, and an echo of datagrams on the same.
 
+import { plainAddress } from '../../../../src/lib/ip.ts'
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { messageOf } from '../../../../src/lib/errors.ts'
 import { createHttpServer, jsonOf, requestListener, type Reply } from '../../../../src/serve/http-server.ts'
 import { PodServer, type Datagram, type PodServerOptions } from '../pod-server.ts'
-import { answerTo, echoOf, greeting, plainAddress, type Identity, type Peer } from './answer.ts'
+import { answerTo, echoOf, greeting, type Identity, type Peer } from './answer.ts'
 
 const STREAM_INTERVAL_MS = 1000
 

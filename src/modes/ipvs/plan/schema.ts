@@ -3,14 +3,12 @@
 import type { Family } from '../../../lib/ip.ts'
 import type { FieldType, NftSet } from '../../../nftables/types.ts'
 import { makeSet } from '../../../nftables/make-set.ts'
-import { addressType, guardSchema, NODE_PORT_KEY, serviceKey } from '../../../table-sync/plan/schema.ts'
+import { addressType, byFamily, guardSchema, NODE_PORT_KEY, serviceKey } from '../../../table-sync/plan/schema.ts'
 import { SETS } from './names.ts'
 
 export type Schema = Readonly<Record<keyof typeof SETS, NftSet>>
 
-export function schemaFor(family: Family): Schema {
-  return family === 4 ? SCHEMA4 : SCHEMA6
-}
+export const schemaFor: (family: Family) => Schema = byFamily(buildSchema)
 
 function buildSchema(family: Family): Schema {
   const address = addressType(family)
@@ -38,6 +36,3 @@ function buildSchema(family: Family): Schema {
     nodePortEndpoints: makeSet(SETS.nodePortEndpoints, [...nodePort, 'integer'], { data: endpoint }),
   }
 }
-
-const SCHEMA4 = buildSchema(4)
-const SCHEMA6 = buildSchema(6)

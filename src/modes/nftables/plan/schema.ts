@@ -3,15 +3,13 @@
 import type { Family } from '../../../lib/ip.ts'
 import type { FieldType, NftSet } from '../../../nftables/types.ts'
 import { makeSet } from '../../../nftables/make-set.ts'
-import { addressType, guardSchema, NODE_PORT_KEY, serviceKey } from '../../../table-sync/plan/schema.ts'
+import { addressType, byFamily, guardSchema, NODE_PORT_KEY, serviceKey } from '../../../table-sync/plan/schema.ts'
 import { SETS } from './names.ts'
 
 export type Schema = Readonly<Record<keyof typeof SETS, NftSet>>
 
 /** What varies with services is an element of one of these. */
-export function schemaFor(family: Family): Schema {
-  return family === 4 ? SCHEMA4 : SCHEMA6
-}
+export const schemaFor: (family: Family) => Schema = byFamily(buildSchema)
 
 /** A map from clients to their endpoints, filled by packets. */
 export function affinityMap(family: Family, name: string): NftSet {
@@ -62,6 +60,3 @@ function buildSchema(family: Family): Schema {
     refusedLocalhost: makeSet(SETS.refusedLocalhost, nodePort, { comment: 'NodePorts that are refused on localhost' }),
   }
 }
-
-const SCHEMA4 = buildSchema(4)
-const SCHEMA6 = buildSchema(6)

@@ -2,7 +2,7 @@
 
 import { formatIp, asBytes } from '../../../lib/ip.ts'
 import type { FrontendAddress } from '../../../model/types.ts'
-import { protocolField, splitFields } from '../../../nftables/fields.ts'
+import { protocolField, splitFields, decodePort } from '../../../nftables/fields.ts'
 import type { NftSet, Table } from '../../../nftables/types.ts'
 import { SETS } from './names.ts'
 
@@ -28,6 +28,6 @@ function decodeUdpFrontend({ key: types }: NftSet, key: string): FrontendAddress
   return {
     address: address === undefined ? undefined : formatIp(address),
     protocol: 'UDP',
-    port: (port.charCodeAt(0) << 8) | port.charCodeAt(1),
+    port: decodePort(port),
   }
 }

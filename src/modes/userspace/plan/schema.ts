@@ -5,6 +5,7 @@ import type { Family } from '../../../lib/ip.ts'
 import type { FieldType, NftSet } from '../../../nftables/types.ts'
 import {
   addressType,
+  byFamily,
   type GuardSchema,
   guardSchema,
   NODE_PORT_KEY,
@@ -20,9 +21,7 @@ export interface Schema {
   readonly listeners: NftSet
 }
 
-export function schemaFor(family: Family): Schema {
-  return family === 4 ? SCHEMA4 : SCHEMA6
-}
+export const schemaFor: (family: Family) => Schema = byFamily(buildSchema)
 
 export function setsOf({ guards, services, nodePorts, listeners }: Schema): NftSet[] {
   return [...Object.values(guards), ...Object.values(services), ...Object.values(nodePorts), listeners]
@@ -44,6 +43,3 @@ function buildSchema(family: Family): Schema {
     }),
   }
 }
-
-const SCHEMA4 = buildSchema(4)
-const SCHEMA6 = buildSchema(6)

@@ -4,7 +4,7 @@
 
 import { goTypeName } from './go-type-name.ts'
 import { decodeScalar, zeroOf } from './scalars.ts'
-import type { Json, JsonObject } from '../json.ts'
+import { isJsonObject, type Json, type JsonObject } from '../json.ts'
 import type { Field, FieldType, Message } from './schema.ts'
 
 /** A value has the wrong type. The message is that of Go's decoder. */
@@ -65,7 +65,7 @@ function decodeValue(type: FieldType, given: Json, owner: Owner): Json {
     case 'scalar':
       return decodeScalar(type.scalar, given) ?? mismatch(type, given, owner)
     case 'message': {
-      if (!isObject(given)) return mismatch(type, given, owner)
+      if (!isJsonObject(given)) return mismatch(type, given, owner)
       noteUnknown(given, { message: type.message, path: owner.path }, owner.context)
       const into: JsonObject = {}
       decodeFields(type.message, given, { into, path: owner.path, context: owner.context })
@@ -76,7 +76,7 @@ function decodeValue(type: FieldType, given: Json, owner: Owner): Json {
       return given.map((element, i) => decodeElement(type.of, element, { ...owner, path: `${owner.path}[${i}]` }))
     }
     case 'map': {
-      if (!isObject(given)) return mismatch(type, given, owner)
+      if (!isJsonObject(given)) return mismatch(type, given, owner)
       // Keys are the client's own: without a prototype none of them means anything to the language.
       const into = Object.create(null) as JsonObject
       for (const key of Object.keys(given).sort()) {
@@ -135,8 +135,4 @@ function jsonTypeName(value: Json): string {
   if (Array.isArray(value)) return 'array'
   if (typeof value === 'boolean') return 'bool'
   return value === null ? 'null' : typeof value
-}
-
-function isObject(value: Json): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -53,7 +53,9 @@ export class LeastConnectionsCounting {
     this.#loaded = new Counting({
       onLoads: (family, name, loads) => {
         const of = pipeline(family)
-        if (of?.model.setLoads(name, loads) === true) of.changed()
+        const moved = of?.model.setLoads(name, loads) === true
+        if (moved) of.changed()
+        return moved
       },
       clock: systemClock,
       log,

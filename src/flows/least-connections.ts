@@ -6,19 +6,23 @@ import type { Clock, Timer } from '../lib/clock.ts'
 import { type Family, joinHostPort } from '../lib/ip.ts'
 import type { Logger } from '../lib/log.ts'
 import type { NodeView, ServicePortChange, ServicePortName, ServicePortView } from '../model/types.ts'
-import type { SeenLoads } from '../model/shares.ts'
+import { isIdle, type SeenLoads } from '../model/shares.ts'
 import { backendKey, type BackendKey, OpenConnections } from './open-connections.ts'
 
 export interface LeastConnectionsOptions {
-  /** What was seen of the backends of a service port, by `ip:port`. */
-  readonly onLoads: (family: Family, name: ServicePortName, loads: SeenLoads) => void
+  /** What was seen of the backends of a service port, by `ip:port`. False when that moves nothing. */
+  readonly onLoads: (family: Family, name: ServicePortName, loads: SeenLoads) => boolean
   readonly clock: Clock
   readonly log: Logger
+  /** The kernel's part, for tests. */
+  readonly kernel?: { readonly watchEnds: typeof watchEnds; readonly readOpen: typeof readOpen }
 }
 
 const TICK_MS = 500
 /** The table of connections may have hundreds of thousands: so long it is not read again. */
 const READ_EVERY_MS = 10_000
+/** Of all service ports together: each takes memory, and time with each look. Those of ports beyond are chosen as without this. */
+const MOST_BACKENDS = 65_536
 const PROTOCOLS = { TCP: 6, UDP: 17, SCTP: 132 } as const
 
 interface Port {
@@ -28,6 +32,8 @@ interface Port {
   readonly keys: ReadonlyMap<string, BackendKey>
   /** An average in which each look counts half as much as the next one. */
   loads: SeenLoads
+  /** Nothing goes on, and all have their whole share. */
+  isAtRest: boolean
 }
 
 export class LeastConnections {
@@ -39,6 +45,8 @@ export class LeastConnections {
   #isMissing = false
   #readAgainMs = 0
   #isClosed = false
+  /** Of all ports. */
+  #backends = 0
 
   constructor(options: LeastConnectionsOptions) {
     this.#options = options
@@ -49,15 +57,27 @@ export class LeastConnections {
     let changed = false
     for (const { name, before, after } of changes) {
       const id = `${family} ${name}`
-      if (after?.backends.balance === 'least-connections') {
+      // Of one backend alone, no share moves.
+      if (after?.backends.balance === 'least-connections' && after.backends.length > 1) {
         if (before?.backends === after.backends && this.#ports.has(id)) continue
-        const known = this.#ports.get(id)
+        const known = this.#drop(id)
+        changed ||= known !== undefined
+        if (this.#backends + after.backends.length > MOST_BACKENDS) continue
         this.#isMissing ||= known === undefined
-        this.#ports.set(id, { family, name, keys: keysOf(after), loads: known?.loads ?? new Map() })
+        const keys = keysOf(after)
+        this.#backends += keys.size
+        this.#ports.set(id, { family, name, keys, loads: known?.loads ?? new Map(), isAtRest: false })
         changed = true
-      } else if (this.#ports.delete(id)) changed = true
+      } else if (this.#drop(id) !== undefined) changed = true
     }
     if (changed) this.#watchThem()
+  }
+
+  #drop(id: string): Port | undefined {
+    const port = this.#ports.get(id)
+    this.#backends -= port?.keys.size ?? 0
+    this.#ports.delete(id)
+    return port
   }
 
   /** For people; undefined: nothing is counted. */
@@ -91,7 +111,7 @@ export class LeastConnections {
     this.#isMissing = false
     this.#readAgainMs = Infinity
     counts
-      .addOpen(readOpen)
+      .addOpen(this.#kernel.readOpen)
       .catch((error: unknown) => {
         this.#isMissing = true
         this.#options.log.error(error, 'Cannot count connections')
@@ -104,7 +124,7 @@ export class LeastConnections {
   #open(): { readonly counts: OpenConnections; close(): void } {
     const { clock } = this.#options
     const counts = new OpenConnections(() => clock.monotonicNow())
-    const watch = watchEnds({
+    const watch = this.#kernel.watchEnds({
       onEvent: (event) => counts.add(event),
       onLost: () => {
         counts.forget()
@@ -114,6 +134,10 @@ export class LeastConnections {
       translatedOnly: false,
     })
     return { counts, close: () => watch.close() }
+  }
+
+  get #kernel() {
+    return this.#options.kernel ?? { watchEnds, readOpen }
   }
 
   #wait(): Timer {
@@ -134,7 +158,10 @@ export class LeastConnections {
           loads.set(backend, { open: (before.open + now.open) / 2, begun: (before.begun + now.begun) / 2 })
       }
       port.loads = loads
-      this.#options.onLoads(port.family, port.name, loads)
+      const isQuiet = isIdle(loads)
+      if (isQuiet && port.isAtRest) continue
+      const moved = this.#options.onLoads(port.family, port.name, loads)
+      port.isAtRest = isQuiet && !moved
     }
     this.#timer = this.#wait()
   }

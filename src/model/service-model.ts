@@ -92,6 +92,8 @@ export class ServiceModel {
   #connectRetry: RetryScope
   #ejections: Ejections = NO_EJECTIONS
   readonly #rungs = new Map<ServicePortName, Rungs>()
+  /** Of the service whose endpoints were asked for last: who asks for one port of many asks for the others next. */
+  #sources: { slices: readonly SliceRecord[]; byPort: ReturnType<typeof portSources> } | undefined
   #servicesTotal = 0
   #endpointsPending = 0
   #endpointsTotal = 0
@@ -241,7 +243,8 @@ export class ServiceModel {
   endpointsOf({ namespace, service, portName, protocol }: ServicePortView): Endpoint[] {
     const { slices = NONE, info } = this.#entries.get(`${namespace}/${service}`) ?? {}
     const weights = info?.annotations.weights
-    const sources = portSources(slices).get(portKey(portName, protocol)) ?? NONE
+    if (this.#sources?.slices !== slices) this.#sources = { slices, byPort: portSources(slices) }
+    const sources = this.#sources.byPort.get(portKey(portName, protocol)) ?? NONE
     return mergeEndpoints(sources, this.#node.nodeName, weights)
   }
 

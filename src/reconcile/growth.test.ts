@@ -17,6 +17,7 @@ import { endpointSlices } from '../kube/objects/endpoint-slice.ts'
 import { services as servicesResource } from '../kube/objects/service.ts'
 import type { Decoded, Resource } from '../kube/resource.ts'
 import type { EndpointSlice, Service } from '../kube/types.ts'
+import { BALANCE_ANNOTATION } from '../model/balance.ts'
 import { planNodeView } from '../model/node-view.ts'
 import { ProblemLog } from '../model/problems.ts'
 import { ServiceModel } from '../model/service-model.ts'
@@ -244,6 +245,30 @@ test('staleAnswerers() and StaleFlowIndex cost what the endpoints and flows do',
       const index = new StaleFlowIndex(new Set())
       index.add(change.after)
       for (const flow of flows) index.isStale(flow)
+    },
+  })
+  expect(growth.exponent, JSON.stringify(growth)).toBeLessThan(NEARLY_LINEAR)
+})
+
+test('setLoads() of all ports of a service costs what the ports do', async () => {
+  const growth = await measureGrowth({
+    size: SIZE / 5,
+    factor: FACTOR,
+    make: (n) => {
+      const { services, slices } = one(
+        { ports: times(n, port), annotations: { [BALANCE_ANNOTATION]: 'least-connections' } },
+        [slice(['10.1.0.1', '10.1.0.2'], { ports: times(n, (i) => ({ name: `p${i}`, port: i + 1 })) })],
+      )
+      const model = modelOf()
+      for (const object of services) model.setService(object)
+      for (const object of slices) model.setSlice(object)
+      model.takeChanges()
+      return model
+    },
+    run: (model) => {
+      for (const { name, backends } of model.views()) {
+        model.setLoads(name, new Map(backends.map(({ ip, port }) => [`${ip}:${port}`, { open: 10, begun: 10 }])))
+      }
     },
   })
   expect(growth.exponent, JSON.stringify(growth)).toBeLessThan(NEARLY_LINEAR)

@@ -5,7 +5,7 @@ import { formatIp, type Bytes } from '../lib/ip.ts'
 import { NetlinkConnection } from '../netlink/connection.ts'
 import { NETLINK_ROUTE } from '../netlink/uapi/netlink.ts'
 import { decodeLinkSize, type LinkSize, writeLinksRequest } from './bytes/link.ts'
-import { decodeFoundRoute, writeRouteRequest } from './bytes/route.ts'
+import { decodeFoundRoute, type RouteQuestion, writeRouteRequest } from './bytes/route.ts'
 import { RTN_LOCAL, RTN_UNICAST } from './bytes/uapi/rtnetlink.ts'
 
 /** A way that packets can take, or why there is none. */
@@ -15,18 +15,27 @@ export type Way =
   | { readonly kind: 'local' }
   | { readonly kind: 'none'; readonly error: string }
 
-/** The same order. */
-export function findWays(addresses: readonly Bytes[]): Way[] {
-  using netlink = new NetlinkConnection(NETLINK_ROUTE)
-  const all = netlink.dump('list links', writeLinksRequest, decodeLinkSize)
-  const links = new Map(all.map((link) => [link.index, link]))
-  return addresses.map((address) => findWay(netlink, links, address))
+/** What rules of policy routing see of packets; absent: this machine sends them. */
+export interface Traveller {
+  readonly from?: Bytes | undefined
+  /** By which they come in. */
+  readonly link?: string | undefined
+  readonly mark?: number | undefined
 }
 
-function findWay(netlink: NetlinkConnection, links: ReadonlyMap<number, LinkSize>, to: Bytes): Way {
-  const op = `find a route to ${formatIp(to)}`
+/** The same order. */
+export function findWays(addresses: readonly Bytes[], { from, link, mark }: Traveller = {}): Way[] {
+  using netlink = new NetlinkConnection(NETLINK_ROUTE)
+  const all = netlink.dump('list links', writeLinksRequest, decodeLinkSize)
+  const links = new Map(all.map((each) => [each.index, each]))
+  const input = link === undefined ? undefined : all.find(({ name }) => name === link)?.index
+  return addresses.map((to) => findWay(netlink, links, { to, from, mark, link: input }))
+}
+
+function findWay(netlink: NetlinkConnection, links: ReadonlyMap<number, LinkSize>, question: RouteQuestion): Way {
+  const op = `find a route to ${formatIp(question.to)}`
   try {
-    const { type, link, via, mtu } = netlink.get(op, (writer) => writeRouteRequest(writer, to), decodeFoundRoute)
+    const { type, link, via, mtu } = netlink.get(op, (writer) => writeRouteRequest(writer, question), decodeFoundRoute)
     if (type === RTN_LOCAL) return { kind: 'local' }
     const found = links.get(link ?? 0)
     if (type !== RTN_UNICAST || found === undefined)

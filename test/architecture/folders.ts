@@ -275,6 +275,7 @@ export const folders: readonly Folder[] = [
       'explain/arrivals.ts',
       'explain/networks.ts',
       'explain/send.ts',
+      'doctor/client-ways.ts',
       'doctor/packets.ts',
       'doctor/read-api.ts',
       'doctor/read-machine.ts',

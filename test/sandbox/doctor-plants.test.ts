@@ -315,6 +315,30 @@ const PLANTS: Readonly<Record<string, Plant>> = {
     remove: 'ip route del unreachable 198.51.100.0/24',
     ask: { from: '198.51.100.7', via: 'clusterIP' },
   },
+  'policy routing that refuses what a pod sends': {
+    code: 'no-route',
+    plant: 'ip rule add pref 50 iif cni0 to 10.244.2.0/24 prohibit',
+    remove: 'ip rule del pref 50',
+    ask: { service: 'default/far', ...A_POD },
+    says: /^packets of 10\.244\.1\.99 that come in by cni0 have no route to the endpoint 10\.244\.2\./,
+    modes: TRANSLATING,
+  },
+  'policy routing by the mark for masquerading': {
+    code: 'no-route',
+    plant: 'ip rule add pref 50 fwmark 0x4000/0x4000 unreachable',
+    remove: 'ip rule del pref 50',
+    ask: { service: 'default/far' },
+    says: /^packets of this node to the Service have no route/,
+    modes: TRANSLATING,
+  },
+  'policy routing of the answers': {
+    code: 'no-way-back',
+    plant: 'ip rule add pref 50 iif eth0 to 10.244.1.0/24 blackhole',
+    remove: 'ip rule del pref 50',
+    ask: { service: 'default/far', ...A_POD },
+    says: /^answers, packets of 10\.244\.2\.\d+ that come in by eth0, have no route to the client 10\.244\.1\.99/,
+    modes: TRANSLATING,
+  },
   'a link with a small MTU': {
     code: 'small-mtu',
     plant: 'ip link set eth0 mtu 1300',
@@ -589,6 +613,21 @@ describe.each(MODES)('in mode %s', (mode) => {
       await client.run(wall.remove)
     }
     expect(await doctor.about({ service: 'default/far', from })).toMatchObject({ finding: null, isOpen: false })
+  })
+
+  test.runIf(TRANSLATING.includes(mode))('policy routing that leads what a pod sends elsewhere', async () => {
+    const client = pods.get('a1')!
+    const from = (await client.run('ip -4 -o addr show dev eth0')).match(/inet ([\d.]+)/)![1]!
+    await node.run('ip route add default via 172.30.0.1 table 88; ip rule add pref 50 from 10.244.1.0/24 lookup 88')
+    try {
+      await isFound(
+        'service-silent',
+        { service: 'default/far', from },
+        /leave by eth0 by way of 172\.30\.0\.1, which packets of this node do not$/,
+      )
+    } finally {
+      await node.run('ip rule del pref 50; ip route flush table 88')
+    }
   })
 
   test('an API server that is away', async () => {

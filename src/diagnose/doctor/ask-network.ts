@@ -3,7 +3,7 @@
 import type { EndFact, EndpointFacts, ServiceExamination, TryFact, WayFact } from './facts.ts'
 import { explainCommand } from './ask-decision.ts'
 import { endText, nextOfEnd } from './packet-end.ts'
-import { joinHostPort, splitHostPort } from '../../lib/ip.ts'
+import { formatIp, joinHostPort, splitHostPort } from '../../lib/ip.ts'
 import { fine, finding, unknown, type DoctorFinding, type DoctorQuestion, type Verdict } from './verdict.ts'
 
 export const NETWORK_QUESTIONS: readonly DoctorQuestion<ServiceExamination>[] = [
@@ -27,10 +27,16 @@ export const ADDRESS_QUESTIONS: readonly DoctorQuestion<AboutEndpoints & Pick<Se
 
 function askRoute({ ways }: Pick<EndpointFacts, 'ways'>): Verdict {
   if (ways === undefined) return undefined
-  for (const { to, way, mismatch, silentHop } of ways) {
+  for (const { to, way, mismatch, silentHop, ofClient } of ways) {
     const shown = `ip route get ${splitHostPort(to).ip}`
     if (way.kind === 'none')
       return finding('no-route', `this machine has no route to the endpoint ${to}: ${way.error}`, shown)
+    if (ofClient?.way.kind === 'none')
+      return finding(
+        'no-route',
+        `${ofClient.packets} have no route to the endpoint ${to}: ${ofClient.way.error}`,
+        ofClient.shown,
+      )
     if (mismatch !== undefined) return finding('wrong-route', `the endpoint ${to} ${mismatch}`, shown)
     if (silentHop === undefined || way.kind !== 'link') continue
     const [asked, whose] = [
@@ -52,7 +58,13 @@ function linksOf(ways: readonly WayFact[]): string {
 
 function askWayBack({ wayBack }: ServiceExamination): Verdict {
   if (wayBack === undefined) return undefined
-  const { to, way } = wayBack
+  const { to, way, ofClient } = wayBack
+  if (ofClient?.way.kind === 'none')
+    return finding(
+      'no-way-back',
+      `answers, ${ofClient.packets}, have no route to the client ${to}: ${ofClient.way.error}`,
+      ofClient.shown,
+    )
   if (way.kind !== 'none') return fine(way.kind === 'link' ? way.link : '')
   return finding(
     'no-way-back',
@@ -222,6 +234,16 @@ function askService(facts: AboutEndpoints & Pick<ServiceExamination, 'machine'>)
     return finding('service-silent', `${what}: ${endText(serviceEnd)}`, nextOfEnd(serviceEnd, ''))
   const [doubt] = facts.foreign?.doubts ?? []
   if (doubt !== undefined) return finding('service-silent', `${what}; and ${doubt.what}`, doubt.next)
+  const detour = facts.ways?.find((each) => each.ofClient?.way.kind === 'link')?.ofClient
+  if (detour?.way.kind === 'link') {
+    const { way, packets, shown } = detour
+    const via = way.via === undefined ? '' : ` by way of ${formatIp(way.via)}`
+    return finding(
+      'service-silent',
+      `${what}; and ${packets} leave by ${way.link}${via}, which packets of this node do not`,
+      shown,
+    )
+  }
   const rp = machine.strictRpFilter.length === 0 ? '' : `; rp_filter is strict on ${machine.strictRpFilter.join(', ')}`
   return finding('service-silent', `${what}${rp}`, explainCommand(facts, ' --send'))
 }

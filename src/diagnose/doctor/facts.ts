@@ -189,8 +189,18 @@ export interface WayFact {
   readonly way: Way
   /** Where the route and the EndpointSlice do not agree: why the endpoint cannot answer. */
   readonly mismatch?: string | undefined
+  /** Of the client's own packets, where rules of policy routing (`ip rule`) lead them another way. */
+  readonly ofClient?: ClientWay | undefined
   /** The next hop, where nobody answers for its address (ARP, ND). */
   readonly silentHop?: string | undefined
+}
+
+export interface ClientWay {
+  /** `packets of 10.244.1.3 that come in by cni0` */
+  readonly packets: string
+  readonly way: Way
+  /** The command that shows it. */
+  readonly shown: string
 }
 
 export interface TryFact {

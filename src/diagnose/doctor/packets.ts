@@ -69,7 +69,7 @@ export function packetsOf(
   const service = { address: ipBytes(destination), port }
   // Where the kernel leads to the proxy itself, that is what a firewall sees of the client's connection.
   const relay = mode === 'userspace' && way?.outcome === 'to' ? placeOf(way.destination) : undefined
-  const mark = MARKING.has(mode) ? known.nodes[family]?.masqueradeMark : undefined
+  const mark = markOf(known, mode, family)
   const endpoints =
     outcome === 'to'
       ? places(eligible).map((place, i) => (eligible[i]!.masquerade ? { ...place, masqueradeMark: mark } : place))
@@ -81,6 +81,10 @@ export function packetsOf(
 
 /** Modes whose rules mark what is to be masqueraded, as soon as it is translated. */
 const MARKING: ReadonlySet<string> = new Set(['nftables', 'iptables'])
+
+export function markOf({ nodes }: Known, mode: string, family: Family): number | undefined {
+  return MARKING.has(mode) ? nodes[family]?.masqueradeMark : undefined
+}
 
 function places(all: readonly { readonly address: string; readonly port: number }[]): Flow['endpoints'] {
   const addresses = all.map(({ address }) => ipBytes(address))

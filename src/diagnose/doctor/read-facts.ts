@@ -12,6 +12,7 @@ import { nearest } from '../../lib/nearest.ts'
 import { findSilentNeighbours } from '../../links/find-silent.ts'
 import { findWays, type Way } from '../../links/find-ways.ts'
 import type { FrontendKind } from '../../model/types.ts'
+import { answerWay, clientWays } from './client-ways.ts'
 import { lookUp } from './dns.ts'
 import { departFrom, networkWith } from '../explain/networks.ts'
 import { clientPort, type Departure, followPacket } from '../explain/send.ts'
@@ -229,7 +230,11 @@ async function readHere(
       isOwn && isAnswered && here.tries.length > 0
         ? { ...foreign, doubts: foreign.doubts.filter(({ isOfThisNode }) => !isOfThisNode) }
         : foreign,
-    wayBack: wayBack && { way: wayBack, to: question.source },
+    wayBack: wayBack && {
+      way: wayBack,
+      to: question.source,
+      ofClient: answerWay(question.source, explanation.backends.find(({ eligible }) => eligible)!.address, wayBack),
+    },
     staleFlows: await readStaleFlows(ipFamily(question.destination)!, explanation, known),
     others:
       isAnswered || foreign.walls.length > 0
@@ -302,7 +307,7 @@ async function readEndpoints(
       : undefined
   const isLost = serviceTry !== undefined && !isConnected(serviceTry)
   return {
-    ways: waysTo(eligible, tries, known),
+    ways: waysTo({ question, backends: eligible }, tries, known),
     tries,
     ends,
     serviceTry,
@@ -345,13 +350,23 @@ async function followTo(
 }
 
 /** After they were dialled: whoever did not answer for an address (ARP, ND) is known by then. */
-function waysTo(backends: Explanation['backends'], tries: readonly TryFact[], known: Known): WayFact[] {
+function waysTo(
+  { question, backends }: Pick<Explanation, 'question' | 'backends'>,
+  tries: readonly TryFact[],
+  known: Known,
+): WayFact[] {
   const ways = findWays(backends.map(({ address }) => ipBytes(address)))
+  const ofClients = clientWays(known, { question, backends }, ways)
   const isLost = tries.some((each) => !isConnected(each))
   const silent = isLost ? findSilentNeighbours() : new Set<Bytes>()
   return backends.map(({ address, port, node }, i) => {
     const way = ways[i]!
-    const fact = { way, to: joinHostPort(address, port), mismatch: isService(address, known) }
+    const fact = {
+      way,
+      to: joinHostPort(address, port),
+      mismatch: isService(address, known),
+      ofClient: ofClients[i],
+    }
     if (fact.mismatch !== undefined || tries[i] === undefined || isConnected(tries[i]) || way.kind === 'none')
       return fact
     const hop = way.kind === 'link' ? (way.via ?? ipBytes(address)) : undefined

@@ -78,13 +78,37 @@ export function decodeRouteDestination({ view, start, end }: Message): Cidr | un
   return { family: network.length === 4 ? 4 : 6, network, prefix: view.getUint8(start + 1) }
 }
 
-/** Asks by which route the kernel would send to an address. */
-export function writeRouteRequest(writer: Writer, to: Bytes): void {
+/** What rules of policy routing see of a packet. */
+export interface RouteQuestion {
+  readonly to: Bytes
+  readonly from?: Bytes | undefined
+  /** The index of the link by which it comes in; absent: this machine sends it. */
+  readonly link?: number | undefined
+  readonly mark?: number | undefined
+}
+
+/** Asks by which route the kernel would send a packet. */
+export function writeRouteRequest(writer: Writer, { to, from, link, mark }: RouteQuestion): void {
   writer.beginMessage(uapi.RTM_GETROUTE, NLM_F_REQUEST)
-  writeHeader(writer, [ADDRESS_FAMILY[to.length === 4 ? 4 : 6], to.length * 8, 0, 0, 0, 0, 0, 0])
+  const fromBits = (from?.length ?? 0) * 8
+  writeHeader(writer, [ADDRESS_FAMILY[to.length === 4 ? 4 : 6], to.length * 8, fromBits, 0, 0, 0, 0, 0])
   writer.begin(uapi.RTA_DST)
   writer.raw(to)
   writer.end()
+  if (from !== undefined) {
+    writer.begin(uapi.RTA_SRC)
+    writer.raw(from)
+    writer.end()
+  }
+  for (const [attribute, value] of [
+    [uapi.RTA_IIF, link],
+    [uapi.RTA_MARK, mark],
+  ] as const) {
+    if (value === undefined) continue
+    writer.begin(attribute)
+    writer.ne32(value)
+    writer.end()
+  }
   writer.endMessage()
 }
 

@@ -39,10 +39,13 @@ export const NUD_INCOMPLETE = 0x01
 export const NUD_FAILED = 0x20
 
 export const RTA_DST = 1
+export const RTA_SRC = 2
+export const RTA_IIF = 3
 export const RTA_OIF = 4
 export const RTA_GATEWAY = 5
 export const RTA_MULTIPATH = 9
 export const RTA_METRICS = 8
+export const RTA_MARK = 16
 
 export const RT_TABLE_MAIN = 254
 export const RTPROT_STATIC = 4

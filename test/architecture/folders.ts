@@ -283,6 +283,7 @@ export const folders: readonly Folder[] = [
       'doctor/read-proxy.ts',
       'doctor/examine-node.ts',
       'doctor/dns.ts',
+      'doctor/inside.ts',
       'doctor/installation.ts',
       'preview/preview-mode.ts',
       'preview/configuration-for.ts',

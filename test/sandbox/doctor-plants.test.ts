@@ -2,6 +2,7 @@
 // it, and says a command that exists. In between, it finds nothing.
 
 import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { parse } from 'yaml'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { eventually } from '../support/eventually.ts'
@@ -91,6 +92,7 @@ const objects = [
   aService('web-late', { externalIPs: [TAKEN] }),
   aService('deaf', { ports: [{ port: 80, targetPort: 4444 }] }),
   aService('far', { selector: onNode2 }),
+  aService('far-deaf', { selector: onNode2, ports: [{ port: 80, targetPort: 4444 }] }),
   aService('front', { type: 'LoadBalancer' }),
   aService('pinned', { sessionAffinity: 'ClientIP' }),
   aService('deaf-dns', { ports: [{ port: 53, protocol: 'UDP', targetPort: 4444 }] }),
@@ -173,6 +175,18 @@ function iptables(of: string, chain: string, rule: string, owned?: string): Pick
     remove: `${of} -D ${chain} -j ${owned}; ${of} -F ${owned}; ${of} -X ${owned}`,
   }
 }
+
+/** A program on port 4444, which may be stopped: then connections wait for it to accept them. */
+function listening(address: string, then = ''): Pick<Plant, 'plant' | 'remove'> {
+  const pid = join(root, 'listener')
+  const program = `require("node:net").createServer().listen({ host: "${address}", port: 4444, backlog: 1 })`
+  return {
+    plant: `node -e '${program}' > /dev/null 2>&1 & echo $! > ${pid}
+      until ss -ltn | grep -q :4444; do sleep 0.05; done; ${then.replaceAll('PID', `$(cat ${pid})`)}`,
+    remove: `kill -KILL $(cat ${pid}); rm ${pid}`,
+  }
+}
+const CLIENTS = 'for i in 1 2 3 4; do curl -sm 9 127.0.0.1:4444 > /dev/null 2>&1 & done; sleep 0.3'
 
 /** A pod of this node that nobody has: only its packets are followed. */
 const A_POD = { from: '10.244.1.99' }
@@ -444,6 +458,35 @@ const PLANTS: Readonly<Record<string, Plant>> = {
     says: /chain KUBE-SERVICES, of another kube-proxy, may redirect a packet/,
     modes: ['nftables'],
   },
+  'a pod that has no route back': {
+    code: 'endpoint-silent',
+    plant: 'ip route del default',
+    remove: 'ip route add default via 10.244.2.1',
+    pod: 'b1',
+    ask: { service: 'default/far' },
+    says: /^the endpoint does not answer: 10\.244\.2\.\d+:3000: its pod has no route back: there is no route$/,
+  },
+  'a pod that listens on its loopback only': {
+    code: 'endpoint-refuses',
+    ...listening('127.0.0.1'),
+    pod: 'b1',
+    ask: { service: 'default/far-deaf' },
+    says: /its program listens on port 4444 at 127\.0\.0\.1 only$/,
+  },
+  'a program that no longer accepts connections': {
+    code: 'endpoint-silent',
+    ...listening('0.0.0.0', `kill -STOP PID; ${CLIENTS}`),
+    pod: 'b1',
+    ask: { service: 'default/far-deaf' },
+    says: /connections wait there for the program to accept them \(\d+\): it is stuck/,
+  },
+  'a policy of xfrm': {
+    code: 'cannot-dial',
+    plant: 'ip xfrm policy add dir out dst 10.244.2.0/24 action block',
+    remove: 'ip xfrm policy flush',
+    ask: { service: 'default/far' },
+    says: /^this node cannot open a connection to 10\.244\.2\..* xfrm, a security module or a BPF program/,
+  },
   'a pod on another node that refuses': {
     ...table('inet wall', 'input priority 0', `${WEB} reject with tcp reset`),
     pod: 'b1',
@@ -627,6 +670,20 @@ describe.each(MODES)('in mode %s', (mode) => {
       )
     } finally {
       await node.run('ip rule del pref 50; ip route flush table 88')
+    }
+  })
+
+  test.runIf(TRANSLATING.includes(mode))('one of two endpoints does not answer one client', async () => {
+    // In words that the doctor cannot read.
+    const wall = table('inet fw', 'forward priority 0', 'iifname "cni0" ip daddr 10.244.2.0/24 meta cpu != 4095 drop')
+    const from = (await pods.get('a1')!.run('ip -4 -o addr show dev eth0')).match(/inet ([\d.]+)/)![1]!
+    await node.run(wall.plant)
+    try {
+      const says =
+        /^10\.96\.\S+ does not answer from 10\.244\.1\.\d+ in [1-7] of 8 attempts .*although its endpoints answer; and table inet fw/
+      await isFound('service-silent', { service: 'default/web', from }, says)
+    } finally {
+      await node.run(wall.remove)
     }
   })
 

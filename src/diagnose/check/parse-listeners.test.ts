@@ -20,3 +20,9 @@ test('what listens is told from what is connected, and blocks the addresses that
   expect(isTaken(parseListeners(tcp6), '::1', 10249)).toBe(true)
   expect(isTaken(parseListeners(tcp6), '::2', 10249)).toBe(false)
 })
+
+test('connections that wait to be accepted are counted', () => {
+  expect(parseListeners(tcp.replace('00000000:00000000', '00000000:0000000B')).map(({ waiting }) => waiting)).toEqual([
+    11, 0,
+  ])
+})

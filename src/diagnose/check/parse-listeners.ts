@@ -6,6 +6,8 @@ import { type Bytes, isUnspecified, parseIp, asBytes } from '../../lib/ip.ts'
 export interface TcpListener {
   readonly address: Bytes
   readonly port: number
+  /** Connections that the program has not accepted. */
+  readonly waiting: number
 }
 
 const LISTEN = '0A'
@@ -24,11 +26,12 @@ export function parseBound(text: string): TcpListener[] {
 /** `   0: 0100007F:2809 00000000:0000 0A ...`: addresses are words in the machine's byte order. */
 function parseSockets(text: string, wanted: string): TcpListener[] {
   return text.split('\n').flatMap((line) => {
-    const [, address = '', port = '', state] =
-      /^\s*\d+: ((?:[0-9A-F]{8})+):([0-9A-F]{4}) \S+ ([0-9A-F]{2}) /.exec(line) ?? []
+    const [, address = '', port = '', state, waiting = '0'] =
+      /^\s*\d+: ((?:[0-9A-F]{8})+):([0-9A-F]{4}) \S+ ([0-9A-F]{2}) (?:[0-9A-F]{8}:([0-9A-F]{8}))?/.exec(line) ?? []
     if (state !== wanted) return []
     const words = address.match(/.{8}/g) ?? []
-    return [{ address: asBytes(words.map((word) => host32(parseInt(word, 16))).join('')), port: parseInt(port, 16) }]
+    const bytes = words.map((word) => host32(parseInt(word, 16))).join('')
+    return [{ address: asBytes(bytes), port: parseInt(port, 16), waiting: parseInt(waiting, 16) }]
   })
 }
 

@@ -129,13 +129,21 @@ function askAnswer(facts: AboutEndpoints): Verdict {
   const isOne = failed.length === 1 || tries.length === 1
   const share = tries.length === 1 ? 'the endpoint' : `${failed.length} of ${tries.length} endpoints`
   const ended = facts.ends?.find(({ to }) => to === first.to)
+  if (first.result === 'not possible') return notPossible(first)
   if (first.result === 'refused') {
     return finding(
       'endpoint-refuses',
-      `${share} ${isOne ? 'refuses' : 'refuse'} connections: ${failed.map(({ to }) => to).join(', ')}: nobody listens there, or a rule on the way rejects them`,
+      `${share} ${isOne ? 'refuses' : 'refuse'} connections: ${failed.map(({ to }) => to).join(', ')}: ${whyRefused(first)}`,
       showListeners(first),
     )
   }
+  const insideWhy = whySilent(first)
+  if (insideWhy !== undefined)
+    return finding(
+      'endpoint-silent',
+      `${share} ${isOne ? 'does' : 'do'} not answer: ${first.to}: ${insideWhy}`,
+      nextInside(first),
+    )
   const [code, does] =
     first.result === 'unreachable'
       ? ['endpoint-unreachable', 'cannot be reached']
@@ -175,7 +183,56 @@ function withLost(
   return { ...of, lost: { endpoint: `${to}/${explanation!.question.protocol}`, node: backend.node } }
 }
 
-function showListeners({ to, pod }: Pick<TryFact, 'to' | 'pod'>): string {
+/** This machine sends nothing at all: its own settings or programs are the reason. */
+function notPossible({ to, error }: TryFact): DoctorFinding {
+  const [why, next] = OWN_ERRORS[error] ?? ['its own error', 'dmesg']
+  return finding('cannot-dial', `this node cannot open a connection to ${to}: ${why} (${error})`, next)
+}
+
+const OWN_ERRORS: Readonly<Record<string, readonly [why: string, next: string]>> = {
+  EPERM: ['a policy of xfrm, a security module or a BPF program forbids it', 'ip xfrm policy'],
+  EADDRNOTAVAIL: ['it has no free local port', 'sysctl net.ipv4.ip_local_port_range    # and: ss -s'],
+  EMFILE: ['this process has too many open files', 'ulimit -n'],
+  ENFILE: ['the machine has too many open files', 'sysctl fs.file-nr'],
+  ENOBUFS: ['the kernel has no memory for it', 'dmesg'],
+  ENOMEM: ['the kernel has no memory for it', 'dmesg'],
+}
+
+function whyRefused({ inside, to }: TryFact): string {
+  if (inside === undefined) return 'nobody listens there, or a rule on the way rejects them'
+  const { listensAt, otherPorts } = inside
+  const { ip, port } = splitHostPort(to)
+  if (listensAt.length === 0) {
+    const others = otherPorts.length === 0 ? 'nowhere else' : `on ${otherPorts.slice(0, MOST_PORTS).join(', ')}`
+    return `nobody listens on port ${port} of its pod, but ${others}`
+  }
+  if (listensAt.some((address) => address === ip || isAnyAddress(address)))
+    return 'its program listens, so a rule on the way rejects them'
+  return `its program listens on port ${port} at ${listensAt.join(', ')} only`
+}
+
+const MOST_PORTS = 8
+
+function isAnyAddress(address: string): boolean {
+  return address === '0.0.0.0' || address === '::'
+}
+
+/** Undefined: the pod's network does not say. */
+function whySilent({ inside, result }: TryFact): string | undefined {
+  if (inside === undefined || result !== 'no answer') return undefined
+  if (inside.wayBack.kind === 'none') return `its pod has no route back: ${inside.wayBack.error}`
+  if (inside.waiting > 0)
+    return `connections wait there for the program to accept them (${inside.waiting}): it is stuck, or too slow`
+  return undefined
+}
+
+function nextInside({ inside }: TryFact): string {
+  const enter = inside?.enter === null || inside === undefined ? '' : `${inside.enter} `
+  return inside?.wayBack.kind === 'none' ? `${enter}ip route` : `${enter}ss -ltn    # Recv-Q: connections that wait`
+}
+
+function showListeners({ to, pod, inside }: Pick<TryFact, 'to' | 'pod' | 'inside'>): string {
+  if (typeof inside?.enter === 'string') return `${inside.enter} ss -ltn`
   const why = '# does the pod listen on targetPort?'
   if (pod !== '') return `kubectl exec ${pod} -- ss -ltn    ${why}`
   return `kubectl get pods --all-namespaces -o wide | grep -w ${splitHostPort(to).ip}    ${why}`
@@ -229,7 +286,8 @@ function askService(facts: AboutEndpoints & Pick<ServiceExamination, 'machine'>)
     return unknown('a connection can only be opened where the client is')
   }
   if (serviceTry.result === 'connected') return fine()
-  const what = `${serviceTry.to} ${resultText(serviceTry)} from ${client} (${serviceTry.error})${facts.foreign?.walls.length ? '' : ', although its endpoints answer'}`
+  const often = serviceTry.share === undefined ? '' : ` in ${serviceTry.share} attempts`
+  const what = `${serviceTry.to} ${resultText(serviceTry)} from ${client}${often} (${serviceTry.error})${facts.foreign?.walls.length ? '' : ', although its endpoints answer'}`
   if (serviceEnd !== undefined)
     return finding('service-silent', `${what}: ${endText(serviceEnd)}`, nextOfEnd(serviceEnd, ''))
   const [doubt] = facts.foreign?.doubts ?? []
@@ -274,7 +332,7 @@ export function askDns({ dns, asked }: ServiceExamination): Verdict {
 function resultText({ result }: TryFact): string {
   return result === 'refused'
     ? 'refuses connections'
-    : result === 'unreachable'
+    : result === 'unreachable' || result === 'not possible'
       ? 'cannot be reached'
       : 'does not answer'
 }

@@ -18,6 +18,19 @@ export interface EndpointFacts {
   readonly serviceEnd?: EndFact | undefined
 }
 
+/** Of an endpoint that does not answer, as its own network has it. */
+export interface InsideFact {
+  /** Addresses at which something listens on the endpoint's port. */
+  readonly listensAt: readonly string[]
+  /** Ports on which something else listens. */
+  readonly otherPorts: readonly number[]
+  /** Connections on that port that the program has not accepted. */
+  readonly waiting: number
+  readonly wayBack: Way
+  /** What to put before a command that shall run there. */
+  readonly enter: string | null
+}
+
 export interface ServiceExamination extends EndpointFacts {
   readonly asked: {
     readonly service: string
@@ -208,8 +221,13 @@ export interface TryFact {
   /** `-n NAMESPACE POD`, for kubectl; '' where the pod is not known. */
   readonly pod: string
   /** `unreachable`: there is no route, or another machine says so. */
-  readonly result: 'connected' | 'refused' | 'no answer' | 'unreachable' | 'not tried'
+  /** `not possible`: this machine did not even send a packet. */
+  readonly result: 'connected' | 'refused' | 'no answer' | 'unreachable' | 'not possible'
   readonly error: string
+  /** Of an endpoint: what its own network says, where it did not answer. */
+  readonly inside?: InsideFact | undefined
+  /** Of several attempts that failed: `3 of 8`. */
+  readonly share?: string
 }
 
 /** How a packet ended that was sent to an endpoint. */

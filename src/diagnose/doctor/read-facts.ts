@@ -31,6 +31,7 @@ import type {
   WayFact,
 } from './facts.ts'
 import { otherFrontends } from './frontends.ts'
+import { readInside } from './inside.ts'
 import { MOST_ENDPOINTS, packetsOf, packetsOfTries } from './packets.ts'
 import {
   readForeign,
@@ -288,15 +289,13 @@ async function readEndpoints(
   const eligible = eligibleOf(explanation)
   const dial = ({ address, port }: { readonly address: string; readonly port: number }) => {
     const to = joinHostPort(address, port)
-    if (!dialled.has(to)) dialled.set(to, tryConnection(address, port, podAt(known, address)))
+    if (!dialled.has(to)) dialled.set(to, tryEndpoint({ address, port }, known))
     return dialled.get(to)!
   }
   const tries = question.protocol === 'TCP' ? await Promise.all(eligible.map(dial)) : []
   const canSend = departure !== undefined || question.from === 'the node itself'
   const isTried = canSend && question.protocol === 'TCP' && (isWalled || tries.every(isConnected))
-  const serviceTry = isTried
-    ? await tryConnection(question.destination, question.port, '', departure?.('tcp', question.source, 0))
-    : undefined
+  const serviceTry = isTried ? await tryService(question, eligible.length, departure) : undefined
   const follow = (to: { readonly address: string; readonly port: number }) =>
     followTo(to, explanation, { known, departure })
   const lost = eligible.filter((_, i) => tries[i]?.result === 'no answer' || tries[i]?.result === 'unreachable')
@@ -313,6 +312,34 @@ async function readEndpoints(
     serviceTry,
     serviceEnd: sends && isLost ? await follow({ address: question.destination, port: question.port }) : undefined,
   }
+}
+
+async function tryEndpoint(
+  { address, port }: { readonly address: string; readonly port: number },
+  known: Known,
+): Promise<TryFact> {
+  const tried = await tryConnection(address, port, podAt(known, address))
+  if (tried.result !== 'refused' && tried.result !== 'no answer') return tried
+  const client = known.nodes[ipFamily(address)!]?.nodeIp
+  return client === undefined ? tried : { ...tried, inside: readInside({ address, port }, client) }
+}
+
+/** So often that an endpoint which does not answer this client is rarely missed, where each connection may get another one. */
+const ATTEMPTS_PER_ENDPOINT = 4
+const MOST_ATTEMPTS = 16
+
+async function tryService(
+  { destination, port, source }: Explanation['question'],
+  endpoints: number,
+  departure: Departure | undefined,
+): Promise<TryFact> {
+  const count = endpoints === 1 ? 1 : Math.min(MOST_ATTEMPTS, endpoints * ATTEMPTS_PER_ENDPOINT)
+  const tries = await Promise.all(
+    Array.from({ length: count }, () => tryConnection(destination, port, '', departure?.('tcp', source, 0))),
+  )
+  const failed = tries.filter((each) => !isConnected(each))
+  const [first = tries[0]!] = failed
+  return failed.length === 0 || failed.length === count ? first : { ...first, share: `${failed.length} of ${count}` }
 }
 
 function isConnected({ result }: TryFact): boolean {

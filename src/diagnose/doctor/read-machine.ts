@@ -252,7 +252,8 @@ const UNREACHABLE: ReadonlySet<string> = new Set(['ENETUNREACH', 'EHOSTUNREACH',
 
 function resultOf(code: string | undefined): TryFact['result'] {
   if (code === 'ECONNREFUSED' || code === 'ECONNRESET') return 'refused'
-  return UNREACHABLE.has(code ?? '') ? 'unreachable' : 'no answer'
+  if (UNREACHABLE.has(code ?? '')) return 'unreachable'
+  return code === undefined || code === 'ETIMEDOUT' ? 'no answer' : 'not possible'
 }
 
 /** The larger of the two counts: 0 off, 1 strict, 2 loose. */

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { type Check, phases, planChecks } from './checks.ts'
+import { type Check, phases } from './checks.ts'
+import { planChecks } from './plan-checks.ts'
 import { findCauses, type Finding } from './findings.ts'
 import { someFacts } from '../../test/support/probe-facts.ts'
 

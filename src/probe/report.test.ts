@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import { phases, planChecks } from './checks.ts'
+import { phases } from './checks.ts'
+import { planChecks } from './plan-checks.ts'
 import { findCauses } from './findings.ts'
 import {
   compareReports,

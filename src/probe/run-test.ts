@@ -6,18 +6,17 @@ import { ApiError } from '../kube/api-error.ts'
 import { type Family, ipFamily } from '../lib/ip.ts'
 import { programVersion } from '../lib/program-version.ts'
 import {
-  allowedSources,
   type AssignedService,
   type Check,
   type Client,
-  endpointsOf,
   type Facts,
   type Phase,
   phases,
-  planChecks,
   type Row,
   type TestNode,
 } from './checks.ts'
+import { allowedSources, endpointsOf } from './endpoints.ts'
+import { planChecks } from './plan-checks.ts'
 import { type Dialler, openDialler, ownDialler } from './clients.ts'
 import * as cluster from './cluster.ts'
 import { type CheckResult, findCauses } from './findings.ts'

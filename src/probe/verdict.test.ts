@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import { type Check, type Expected, planChecks } from './checks.ts'
+import type { Check, Expected } from './checks.ts'
+import { planChecks } from './plan-checks.ts'
 import type { Attempt } from './protocol.ts'
 import { someFacts } from '../../test/support/probe-facts.ts'
 import { judge } from './verdict.ts'

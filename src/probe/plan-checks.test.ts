@@ -1,5 +1,7 @@
 import { expect, test } from 'vitest'
-import { type Check, endpointsOf, type Facts, phases, planChecks, rows } from './checks.ts'
+import { type Check, type Facts, phases, rows } from './checks.ts'
+import { endpointsOf } from './endpoints.ts'
+import { planChecks } from './plan-checks.ts'
 import { someFacts } from '../../test/support/probe-facts.ts'
 
 const allChecks = (facts: Facts): Check[] => phases.flatMap((phase) => planChecks(facts, phase))

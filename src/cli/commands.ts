@@ -153,7 +153,7 @@ const plan = command({
   options: {
     mode: oneOf(modeNames, 'The mode whose commands are printed. Default: the configured one.'),
     family,
-    limit: wholeNumber('N', 'Print at most N commands for each program. (default 100)', { min: 1, max: 999_999_999 }),
+    limit: wholeNumber('Print at most N commands for each program. (default 100)', { min: 1, max: 999_999_999 }),
     'control-socket': askedSocket,
     output: textOrJson('Text, or one JSON object with all commands.'),
   },
@@ -209,7 +209,7 @@ const top = command({
     sort: oneOf(sortKeys, 'The order of the lines.', 'bytes'),
     filter: text('TEXT', 'Only lines whose name contains this.', ''),
     interval: duration('', { least: '1s', most: '10s', usual: '1s' }),
-    count: wholeNumber('N', 'Stop after N tables. Default: never.', { min: 1, max: 999_999_999 }),
+    count: wholeNumber('Stop after N tables. Default: never.', { min: 1, max: 999_999_999 }),
     'control-socket': askedSocket,
     output: textOrJson('Tables, or one JSON object per line.'),
   },
@@ -226,7 +226,7 @@ const flows = command({
     'Prints the connections through the services of this node as they begin and end: who asked, which frontend, which backend, how it ended, how long it took and how many bytes. The kernel tells of connections only while this command runs, or while --flow-log is on.',
   arguments: ['[[NAMESPACE/]SERVICE]'],
   options: {
-    count: wholeNumber('N', 'Stop after N lines. Default: never.', { min: 1, max: 999_999_999 }),
+    count: wholeNumber('Stop after N lines. Default: never.', { min: 1, max: 999_999_999 }),
     'control-socket': askedSocket,
     output: textOrJson('A line for people, or one JSON object per line.'),
   },
@@ -258,7 +258,7 @@ const ui = command({
   about:
     'Serves a page that shows what the proxy of this node does: services and their backends, traffic, the path of a packet, and what changes do to the kernel. It listens on 127.0.0.1, for browsers that have the token, until the command ends, and changes nothing. Run it as root on the node: it asks the proxy over its control socket.',
   options: {
-    port: wholeNumber('N', 'The port to listen on. Default: any free one.', { min: 0, max: 65_535 }),
+    port: wholeNumber('The port to listen on. Default: any free one.', { min: 0, max: 65_535 }),
     'control-socket': askedSocket,
   },
   notes: ['From another machine: ssh -L 8080:127.0.0.1:8080 NODE sudo kube-proxy ui --port 8080'],

@@ -7,7 +7,8 @@ import { readFileSync, statSync } from 'node:fs'
 const LOCK_FILE = '/run/xtables.lock'
 
 /** The pid of the process that holds the lock; undefined when none does, as far as can be seen from here. */
-export function lockHolder(file = process.env['XTABLES_LOCKFILE'] ?? LOCK_FILE): number | undefined {
+export function lockHolder(): number | undefined {
+  const file = process.env['XTABLES_LOCKFILE'] ?? LOCK_FILE
   try {
     return findHolder(readFileSync('/proc/locks', 'utf8'), statSync(file).ino)
   } catch {

@@ -13,7 +13,7 @@ import {
 
 const options = {
   mode: oneOf(['a', 'b'], 'Which.'),
-  limit: wholeNumber('N', 'How many.', { min: 1, max: 9 }),
+  limit: wholeNumber('How many.', { min: 1, max: 9 }),
   name: text('NAME', 'Whose.', 'me'),
   all: toggle('Everything.', 'a'),
   output: output(['text', 'json'], 'Text, or one JSON object.'),

@@ -95,18 +95,14 @@ export function output<const T extends string>(allowed: readonly T[], help: stri
   return { ...oneOf(allowed, help, allowed[0]!), short: 'o' }
 }
 
-export function wholeNumber(
-  value: string,
-  help: string,
-  range: { min: number; max: number },
-): Option<number | undefined> {
+export function wholeNumber(help: string, range: { min: number; max: number }): Option<number | undefined> {
   const read = (given: string | undefined) => {
     if (given === undefined) return undefined
     const number = /^\d+$/.test(given) ? Number(given) : NaN
     if (number >= range.min && number <= range.max) return number
     throw new RangeError(`must be from ${range.min} to ${range.max}`)
   }
-  return { help, value, read }
+  return { help, value: 'N', read }
 }
 
 export function duration(

@@ -19,7 +19,7 @@ export function host32(value: number): Bytes {
 }
 
 /** The inverse of host32. */
-export function decodeHost32(bytes: Bytes, offset = 0): number {
-  const at = (i: number) => bytes.charCodeAt(offset + (LITTLE_ENDIAN ? i : 3 - i))
+export function decodeHost32(bytes: Bytes): number {
+  const at = (i: number) => bytes.charCodeAt(LITTLE_ENDIAN ? i : 3 - i)
   return (at(0) | (at(1) << 8) | (at(2) << 16) | (at(3) << 24)) >>> 0
 }

@@ -12,7 +12,7 @@ describe('Registry', () => {
     const pending = gauge({ name: 'b_pending', help: 'Pending things', labels: [], stability: 'ALPHA' })
     expect(textOf(pending)).toBe('# HELP b_pending [ALPHA] Pending things\n# TYPE b_pending gauge\nb_pending 0\n')
     pending.with().set(3)
-    pending.with().dec()
+    pending.with().set(2)
     expect(textOf(pending)).toContain('\nb_pending 2\n')
   })
 

@@ -51,14 +51,6 @@ export class Gauge implements Series {
     this.value = value
   }
 
-  inc(by = 1): void {
-    this.value += by
-  }
-
-  dec(by = 1): void {
-    this.value -= by
-  }
-
   emit(emit: Emit): void {
     emit('', '', this.value)
   }

@@ -14,11 +14,6 @@ export class SetsBeingRead {
   readonly sets = new Map<string, NftSet>()
   readonly elements = new Map<string, ReadonlyMap<string, Element>>()
   readonly dynamicElements = new Map<string, Map<Bytes, DynamicElement>>()
-  readonly #nowMs: number
-
-  constructor(nowMs: number) {
-    this.#nowMs = nowMs
-  }
 
   /** The name of the set that is meant: `@name`, or elements that stand in the rule. Undefined when it cannot be read. */
   named(json: Json, operands: readonly JsonOperand[], data: Data): string | undefined {
@@ -57,7 +52,7 @@ export class SetsBeingRead {
       if (set.dynamic)
         dynamic.set(element.key, {
           data: element.data ?? asBytes(''),
-          expiresMs: this.#nowMs + (expires ?? Infinity) * 1000,
+          expiresMs: (expires ?? Infinity) * 1000,
         })
     }
     if (set.dynamic) this.dynamicElements.set(set.name, dynamic)

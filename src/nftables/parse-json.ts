@@ -14,7 +14,7 @@ export interface ListedTable {
 }
 
 /** The tables in order; one of family inet is there for ip and for ip6. Throws when the text is not such a listing. */
-export function parseListing(text: string, nowMs = 0): ListedTable[] {
+export function parseListing(text: string): ListedTable[] {
   let json: unknown
   try {
     json = JSON.parse(text)
@@ -28,7 +28,7 @@ export function parseListing(text: string, nowMs = 0): ListedTable[] {
     if (typeof name !== 'string') return []
     const families: readonly NftFamily[] =
       listed === 'inet' ? ['ip', 'ip6'] : listed === 'ip' || listed === 'ip6' ? [listed] : []
-    return families.map((family) => readTable(objects, { listed, family, name, comment, nowMs }))
+    return families.map((family) => readTable(objects, { listed, family, name, comment }))
   })
 }
 
@@ -38,12 +38,11 @@ interface TableToRead {
   readonly family: NftFamily
   readonly name: string
   readonly comment: unknown
-  readonly nowMs: number
 }
 
-function readTable(objects: readonly JsonRecord[], { listed, family, name, comment, nowMs }: TableToRead): ListedTable {
+function readTable(objects: readonly JsonRecord[], { listed, family, name, comment }: TableToRead): ListedTable {
   const isOurs = (json: JsonRecord) => json['family'] === listed && json['table'] === name
-  const sets = new SetsBeingRead(nowMs)
+  const sets = new SetsBeingRead()
   for (const object of objects) {
     if (object['set'] !== undefined && isOurs(recordOf(object['set']))) sets.add(object['set'], 'set', family)
     if (object['map'] !== undefined && isOurs(recordOf(object['map']))) sets.add(object['map'], 'map', family)

@@ -12,8 +12,6 @@ import { NftablesDriver } from '../../nftables/driver.ts'
 import { nftFamily } from '../../nftables/language.ts'
 import { raiseFdLimit } from '../../system/fd-limit.ts'
 
-/** One for each listener, and two for each connection. */
-const WANTED_FDS = 1_048_576
 /** Few clients are on the node itself, and each thread costs memory. */
 const THREADS = 1
 
@@ -28,7 +26,7 @@ export class LocalhostNodePorts {
     const { udpIdleTimeoutMs } = options.config.userspace
     const settings = { portRange: '', udpIdleTimeoutMs, threads: THREADS }
     this.#dataPath = acquireDataPath(settings, (message) => options.log.warn(message))
-    raiseFdLimit(WANTED_FDS)
+    raiseFdLimit()
   }
 
   /** The same programmer; what it has programmed is listened for. */

@@ -37,8 +37,6 @@ const SUCCEEDED =
   'Another process of this program has taken over; it has the rules, and this one lets its connections end'
 const TOO_FEW_FDS =
   'Cannot open listeners, so clients of their services are refused: raise the limit of open files (LimitNOFILE, ulimit -n)'
-/** Two for each connection. */
-const WANTED_FDS = 1_048_576
 const FEW_FDS = 4096
 /** Pods are killed 30 s after they have been asked to end. */
 const DRAIN_LIMIT_MS = 25_000
@@ -160,7 +158,7 @@ function missingListeners(
 }
 
 function raiseLimits(log: Logger): void {
-  const limit = raiseFdLimit(WANTED_FDS)
+  const limit = raiseFdLimit()
   if (limit >= FEW_FDS) log.v(1)?.info('Limit of open files', { limit })
   else
     log.warn('Few connections can be proxied: each takes two open files', { limit, recommended: `at least ${FEW_FDS}` })

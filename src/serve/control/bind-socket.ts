@@ -32,8 +32,8 @@ export async function bindSocket(server: Server, path: string): Promise<void> {
 }
 
 /** Removes the sockets of dead processes in other network namespaces. Never rejects. */
-export async function sweepSockets(folder: string = CONTROL_FOLDER): Promise<void> {
-  for (const path of listSockets(folder)) await removeDead(path, OLD_MS).catch(() => {})
+export async function sweepSockets(): Promise<void> {
+  for (const path of listSockets(CONTROL_FOLDER)) await removeDead(path, OLD_MS).catch(() => {})
 }
 
 export function isAlive(path: string): Promise<boolean> {

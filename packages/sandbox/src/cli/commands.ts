@@ -12,7 +12,7 @@ const up = command({
   about: 'Starts a sandbox. Ctrl-C takes it down.',
   arguments: ['[-- FLAGS OF THE PROXIES...]'],
   options: {
-    nodes: wholeNumber('N', 'The number of nodes. (default 2)', { min: 1, max: MAX_NODES }),
+    nodes: wholeNumber('The number of nodes. (default 2)', { min: 1, max: MAX_NODES }),
     'proxy-mode': oneOf(modeNames, 'The mode of the proxies.', 'nftables'),
     'dual-stack': toggle('IPv6 beside IPv4 for nodes, pods and services.'),
     empty: toggle('Start without the example.'),

@@ -37,7 +37,8 @@ const RECORD = 'sandbox.json'
 const LOCK = '.lock'
 
 /** Where sandboxes are kept: one place for root, one for each other user. */
-export function instancesFolder(env: NodeJS.ProcessEnv = process.env): string {
+export function instancesFolder(): string {
+  const { env } = process
   const given = env['KUBE_PROXY_SANDBOX_DIR']
   if (given !== undefined && given !== '') return given
   if (process.getuid?.() === 0) return '/run/kube-proxy-sandbox'

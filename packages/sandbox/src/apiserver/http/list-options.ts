@@ -87,19 +87,19 @@ export type RevisionMatch = 'NotOlderThan' | 'Exact' | ''
 export function parseRevisionMatch(query: URLSearchParams): RevisionMatch {
   const match = query.get('resourceVersionMatch') ?? ''
   if (match !== '' && match !== 'Exact' && match !== 'NotOlderThan') {
-    throw invalidOptions('resourceVersionMatch', `Unsupported value: "${match}"`)
+    throw invalidMatch(`Unsupported value: "${match}"`)
   }
   if (match !== '' && (query.get('resourceVersion') ?? '') === '' && query.get('sendInitialEvents') === null) {
-    throw invalidOptions('resourceVersionMatch', 'is forbidden unless resourceVersion is provided')
+    throw invalidMatch('is forbidden unless resourceVersion is provided')
   }
   if (match === 'Exact' && query.get('resourceVersion') === '0') {
-    throw invalidOptions('resourceVersionMatch', 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"')
+    throw invalidMatch('resourceVersionMatch "exact" is forbidden for resourceVersion "0"')
   }
   return match
 }
 
-function invalidOptions(path: string, detail: string): ApiError {
-  return invalid(LIST_OPTIONS, [forbiddenField(path, detail)])
+function invalidMatch(detail: string): ApiError {
+  return invalid(LIST_OPTIONS, [forbiddenField('resourceVersionMatch', detail)])
 }
 
 /** Whether a watch begins with everything there is. Throws a 422 when it is asked for in the wrong way. */
@@ -108,7 +108,7 @@ export function wantsInitialEvents(query: URLSearchParams): boolean {
   if (asked === null || asked === 'false') return false
   if (query.get('resourceVersionMatch') !== 'NotOlderThan') {
     const detail = 'sendInitialEvents requires setting resourceVersionMatch to NotOlderThan'
-    throw invalidOptions('resourceVersionMatch', detail)
+    throw invalidMatch(detail)
   }
   return true
 }

@@ -3,9 +3,9 @@ const alphabet = 'bcdfghjklmnpqrstvwxz2456789'
 const suffixLength = 5
 const longestPrefix = 63 - suffixLength
 
-export function randomSuffix(length: number = suffixLength): string {
+export function randomSuffix(): string {
   let suffix = ''
-  for (let i = 0; i < length; i++) suffix += alphabet[Math.floor(Math.random() * alphabet.length)]
+  for (let i = 0; i < suffixLength; i++) suffix += alphabet[Math.floor(Math.random() * alphabet.length)]
   return suffix
 }
 

@@ -126,14 +126,19 @@ function validatePorts(ports: readonly ContainerPort[], path: string): FieldProb
   ])
 }
 
-export function validatePodTemplate(template: PodTemplateSpec, path: string): FieldProblem[] {
+export function validatePodTemplate(template: PodTemplateSpec): FieldProblem[] {
   const { restartPolicy } = template.spec
   return [
-    ...validateLabels(`${path}.metadata.labels`, template.metadata.labels),
-    ...validatePodSpec(template.spec, `${path}.spec`),
-    ...oneOf(`${path}.spec.restartPolicy`, restartPolicy ?? 'Always', ['Always']),
+    ...validateLabels('spec.template.metadata.labels', template.metadata.labels),
+    ...validatePodSpec(template.spec, 'spec.template.spec'),
+    ...oneOf('spec.template.spec.restartPolicy', restartPolicy ?? 'Always', ['Always']),
     ...('activeDeadlineSeconds' in template.spec
-      ? [forbiddenField(`${path}.spec.activeDeadlineSeconds`, 'activeDeadlineSeconds in ReplicaSet is not Supported')]
+      ? [
+          forbiddenField(
+            'spec.template.spec.activeDeadlineSeconds',
+            'activeDeadlineSeconds in ReplicaSet is not Supported',
+          ),
+        ]
       : []),
   ]
 }

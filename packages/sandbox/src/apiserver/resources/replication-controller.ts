@@ -53,6 +53,6 @@ function validateController({ spec }: ReplicationController): FieldProblem[] {
     ...(matchesLabels(fromMap(selector), labels)
       ? []
       : [invalidValue('spec.template.metadata.labels', labels, '`selector` does not match template `labels`')]),
-    ...validatePodTemplate(template, 'spec.template'),
+    ...validatePodTemplate(template),
   ]
 }

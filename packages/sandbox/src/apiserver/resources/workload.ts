@@ -36,7 +36,7 @@ export function validateSelected({
   selector?: LabelSelector
   template: PodTemplateSpec
 }): FieldProblem[] {
-  return [...validateMatch(selector, template.metadata.labels ?? {}), ...validatePodTemplate(template, 'spec.template')]
+  return [...validateMatch(selector, template.metadata.labels ?? {}), ...validatePodTemplate(template)]
 }
 
 function validateMatch(selector: LabelSelector | undefined, labels: Labels): FieldProblem[] {

@@ -8,6 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { Conntrack, type Flow } from '../../src/conntrack/driver.ts'
 import type { FaultyMode } from '../faults/modes.ts'
+import { Cgroup, whyNoCgroup } from '../support/cgroup.ts'
 import { eventually } from '../support/eventually.ts'
 import { Endpoints } from '../support/pending/endpoints.ts'
 import { aHistory, type History, simplerHistories } from '../support/pending/history.ts'
@@ -25,12 +26,15 @@ const SHRINK_MS = 90_000
 export interface PendingOptions {
   readonly histories: number
   readonly atOnce: number
+  /** `--socket-balancing` for the pods of the node, and for the node itself. */
+  readonly balancesSockets?: true
 }
 
-export function testPendingPackets(mode: FaultyMode, { histories, atOnce }: PendingOptions): void {
-  const reason = whyNotRun(mode.mode)
+export function testPendingPackets(mode: FaultyMode, { histories, atOnce, balancesSockets }: PendingOptions): void {
+  const reason = whyNotRun(mode.mode) ?? (balancesSockets === true ? whyNoCgroup() : undefined)
+  const label = `${mode.label} mode${balancesSockets === true ? ', sockets choose' : ''}`
   if (reason !== undefined) {
-    test(`pending packets in ${mode.label} mode`, ({ skip }) => skip(reason))
+    test(`pending packets in ${label}`, ({ skip }) => skip(reason))
     return
   }
   const only = process.env['PENDING_HISTORY']
@@ -39,22 +43,31 @@ export function testPendingPackets(mode: FaultyMode, { histories, atOnce }: Pend
   let rig: Rig
   let endpoints: Endpoints
   let proxy: ProxyProcess
+  let clients: Cgroup | undefined
 
   beforeAll(async () => {
     rig = await openRig()
     mode.prepare(rig.network.node)
     endpoints = await Endpoints.open(rig)
+    if (balancesSockets === true) clients = new Cgroup(`kube-proxy-ts-pending-${process.pid}`)
+    const { localPod, otherLocalPod, node } = rig.network.sources
+    for (const source of [localPod, otherLocalPod, node]) source.clients = clients
     proxy = await startProxy({
       netns: rig.network.node,
       mode: mode.mode,
       kubeconfig: rig.cluster.kubeconfig,
-      args: [...mode.args, '--connect-retry=annotated'],
+      args: [
+        ...mode.args,
+        '--connect-retry=annotated',
+        ...(clients === undefined ? [] : [`--socket-balancing=${clients.folder}`]),
+      ],
     })
   })
   afterAll(async () => {
     await proxy?.[Symbol.asyncDispose]()
     await endpoints?.[Symbol.asyncDispose]()
     await rig?.[Symbol.asyncDispose]()
+    clients?.[Symbol.dispose]()
   })
 
   /** What is wrong with each of them. */
@@ -135,30 +148,25 @@ export function testPendingPackets(mode: FaultyMode, { histories, atOnce }: Pend
     return smallest
   }
 
-  test(
-    `${count} histories in ${mode.label} mode`,
-    { timeout: Math.max(300_000, count * 3000) + 4 * SHRINK_MS },
-    async () => {
-      for (let nth = first; nth < first + count; nth += atOnce) {
-        const numbers = Array.from({ length: Math.min(atOnce, first + count - nth) }, (_, i) => nth + i)
-        const all = numbers.map((number) => aHistory(new Dice(seed * 1_000_000 + number)))
-        const results = await playAll(all)
-        const fails = results.flatMap((problems, i) => (problems.length > 0 ? [i] : []))
-        if (fails.length > 0) {
-          const [i = 0] = fails
-          console.log(fails.map((each) => `history ${numbers[each]}: ${results[each]!.join('; ')}`).join('\n'))
-          const smallest = await shrink(all[i]!, results[i]!)
-          throw new Error(
-            `${fails.length} of ${all.length} histories fail (seed ${seed}: ${fails.map((each) => numbers[each]).join()}).\n` +
-              `History ${numbers[i]}: ${results[i]!.join('; ')}\n` +
-              `The smallest that fails like it: ${smallest.problems.join('; ')}\n${JSON.stringify(smallest.history, undefined, 1)}`,
-          )
-        }
-        if (count > 10 * atOnce)
-          console.log(`${mode.label}: ${nth + numbers.length} of ${count} histories, seed ${seed}`)
+  test(`${count} histories in ${label}`, { timeout: Math.max(300_000, count * 3000) + 4 * SHRINK_MS }, async () => {
+    for (let nth = first; nth < first + count; nth += atOnce) {
+      const numbers = Array.from({ length: Math.min(atOnce, first + count - nth) }, (_, i) => nth + i)
+      const all = numbers.map((number) => aHistory(new Dice(seed * 1_000_000 + number)))
+      const results = await playAll(all)
+      const fails = results.flatMap((problems, i) => (problems.length > 0 ? [i] : []))
+      if (fails.length > 0) {
+        const [i = 0] = fails
+        console.log(fails.map((each) => `history ${numbers[each]}: ${results[each]!.join('; ')}`).join('\n'))
+        const smallest = await shrink(all[i]!, results[i]!)
+        throw new Error(
+          `${fails.length} of ${all.length} histories fail (seed ${seed}: ${fails.map((each) => numbers[each]).join()}).\n` +
+            `History ${numbers[i]}: ${results[i]!.join('; ')}\n` +
+            `The smallest that fails like it: ${smallest.problems.join('; ')}\n${JSON.stringify(smallest.history, undefined, 1)}`,
+        )
       }
-    },
-  )
+      if (count > 10 * atOnce) console.log(`${label}: ${nth + numbers.length} of ${count} histories, seed ${seed}`)
+    }
+  })
 }
 
 const ADDRESS = /\b10\.1\.\d+\.\d+|\bfd01:[\da-f:]+/g

@@ -6,6 +6,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { aService, aSlice } from '../support/builders.ts'
+import { Cgroup, whyNoCgroup } from '../support/cgroup.ts'
+import { eventually } from '../support/eventually.ts'
 import { startTraffic } from '../support/steady-traffic.ts'
 import { patience } from '../support/patience.ts'
 import type { ApiObject } from '../support/builders.ts'
@@ -32,20 +34,38 @@ const states: readonly (readonly ApiObject[])[] = [0, 1, 2].map((state) =>
 )
 const everything = states.flat()
 
-export function testKills(mode: FaultyMode, ordinaryKills: number): void {
+export interface KillOptions {
+  /** `--socket-balancing` for the pod of the clients. */
+  readonly balancesSockets?: true
+}
+
+export function testKills(mode: FaultyMode, ordinaryKills: number, { balancesSockets }: KillOptions = {}): void {
   const kills = Number(process.env['FAULT_KILLS'] ?? ordinaryKills)
   const isLong = process.env['FAULT_KILLS'] !== undefined
-  describe(`${mode.label}: kill -9`, () => {
+  const label = `${mode.label}${balancesSockets === true ? ', sockets choose' : ''}: kill -9`
+  const reason = balancesSockets === true ? whyNoCgroup() : undefined
+  if (reason !== undefined) {
+    test(label, ({ skip }) => skip(reason))
+    return
+  }
+  describe(label, () => {
     let faulty: FaultRig
+    let cgroup: Cgroup | undefined
     const expected: string[] = []
     beforeAll(async () => {
-      faulty = await FaultRig.open(mode, sampleObjects)
+      if (balancesSockets === true) cgroup = new Cgroup(`kube-proxy-ts-kills-${process.pid}-${mode.label}`)
+      const more = cgroup === undefined ? [] : [`--socket-balancing=${cgroup.folder}`]
+      faulty = await FaultRig.open({ ...mode, args: [...mode.args, ...more] }, sampleObjects)
+      faulty.rig.network.sources.localPod.clients = cgroup
       for (const state of states.keys()) {
         put(state)
         expected.push(await faulty.fromScratch())
       }
     }, 120_000 * patience())
-    afterAll(() => faulty[Symbol.asyncDispose]())
+    afterAll(async () => {
+      await faulty[Symbol.asyncDispose]()
+      cgroup?.[Symbol.dispose]()
+    })
 
     function put(state: number): void {
       const { cluster } = faulty.rig
@@ -59,7 +79,9 @@ export function testKills(mode: FaultyMode, ordinaryKills: number): void {
     test(`${kills} times (seed ${seed})`, { timeout: 60_000 + kills * 8000 * patience() }, async () => {
       const random = seededRandom(seed)
       const clients = [faulty.rig.network.sources.localPod, faulty.rig.network.sources.external]
-      const traffic = mode.carriedBy === 'kernel' ? await startTraffic(clients, steadyTargets) : undefined
+      const unconnected = balancesSockets === true ? clients.slice(0, 1) : []
+      const traffic =
+        mode.carriedBy === 'kernel' ? await startTraffic(clients, steadyTargets, { unconnected }) : undefined
       let startMs = 500
       for (let kill = 0; kill < kills;) {
         // In the middle of changes.
@@ -84,6 +106,12 @@ export function testKills(mode: FaultyMode, ordinaryKills: number): void {
         startMs = performance.now() - started
         await faulty.rulesBecome(expected[last] ?? '', `the rules are right after kill ${kill} (seed ${seed})`)
         if (isLong && kill % 50 < 2) process.stderr.write(`${mode.label}: ${kill} of ${kills} kills (seed ${seed})\n`)
+      }
+      if (cgroup !== undefined) {
+        await eventually('sockets choose again', async () => {
+          const status = (await faulty.proxy.ask('/statusz'))?.body ?? ''
+          return status.includes(`cgroup ${cgroup!.folder}, frontends: IPv4=`) ? undefined : faulty.proxy.logTail(5)
+        })
       }
       const report = await traffic?.stop()
       expect(report?.losses ?? []).toEqual([])

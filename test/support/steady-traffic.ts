@@ -22,6 +22,11 @@ export interface TrafficTargets {
   readonly udp: Target
 }
 
+export interface TrafficOptions {
+  /** From these, UDP goes without connect() as well: one flow that stays, and such of a single datagram. They may change their endpoint. */
+  readonly unconnected?: readonly Netns[]
+}
+
 export interface Traffic {
   /** Waits until every client has got through a few times more, or has not. */
   more(): Promise<void>
@@ -39,7 +44,11 @@ const isSlow = process.env['UML'] === '1'
  * busy. A lost packet shows, however busy the machine is: of TCP the kernels of both sides tell that they sent something
  * again, and a datagram that is lost is never answered.
  */
-export async function startTraffic(clients: readonly Netns[], to: TrafficTargets): Promise<Traffic> {
+export async function startTraffic(
+  clients: readonly Netns[],
+  to: TrafficTargets,
+  { unconnected = [] }: TrafficOptions = {},
+): Promise<Traffic> {
   const started = performance.now()
   const losses: string[] = []
   const counts = { connections: 0, exchanges: 0 }
@@ -75,6 +84,19 @@ export async function startTraffic(clients: readonly Netns[], to: TrafficTargets
       conversation.close()
     })
   }
+  async function keepSending(netns: Netns, isNew: boolean): Promise<void> {
+    const what = `a datagram of ${netns.name} from ${isNew ? 'a new' : 'an old'} socket`
+    const open = () => openUdp(netns, to.udp, { isUnconnected: true })
+    let conversation = await open()
+    await untilStopped(async () => {
+      counts.exchanges++
+      judge(what, await conversation.say('still there?', answersWithinMs()), conversation, { resent: 0 })
+      if (!isNew) return
+      conversation.close()
+      conversation = await open()
+    })
+    conversation.close()
+  }
   async function keepTalking(netns: Netns, kind: 'tcp' | 'udp'): Promise<void> {
     const what = `a ${kind} flow of ${netns.name}`
     const conversation = kind === 'tcp' ? (await openTcp(netns, to.tcp)).conversation : await openUdp(netns, to.udp)
@@ -93,6 +115,7 @@ export async function startTraffic(clients: readonly Netns[], to: TrafficTargets
     keepConnecting(netns),
     keepTalking(netns, 'tcp'),
     keepTalking(netns, 'udp'),
+    ...(unconnected.includes(netns) ? [keepSending(netns, false), keepSending(netns, true)] : []),
   ])
   const more = () => {
     const before = [...rounds]

@@ -38,8 +38,14 @@ export interface WitnessOptions {
 
 /** So often it looks for calls. */
 const LOOK_MS = 100
-/** So many calls it looks for at a time. While more come, older ones are lost. */
+/** So many calls it takes at a time. While more come, older ones are lost. */
 const CALLS_AT_ONCE = 500
+/**
+ * So many calls wait for their connection to arrive, of all namespaces and of one. A pod may call as often as it likes where nothing
+ * lets it arrive. What is left out goes by the rules, and is taken the next time.
+ */
+const MOST_WAITING = 256
+const MOST_OF_ONE = 16
 /** So many times it looks for one: the first packet may wait until the address of the next hop is known. */
 const LOOKS = 5
 /** What was seen is trusted for so long, and at most for this part of an affinity's time: so much earlier it may end. */
@@ -66,7 +72,9 @@ export class Witness {
   readonly #stuck = new Map<string, Map<Bytes, bigint>>()
   /** By family and namespace: the address that its connections came from. */
   readonly #addresses = new Map<string, string>()
-  #waiting: { readonly call: SeenCall; looks: number }[] = []
+  /** By family, namespace and dialled address: one call for each is enough. */
+  readonly #waiting = new Map<string, { readonly call: SeenCall; looks: number }>()
+  #tidiesAtMs: number
   #tracker: Conntrack | undefined
 
   constructor(options: WitnessOptions) {
@@ -104,6 +112,7 @@ export class Witness {
       closeAllNow(...opened.map((each) => () => each.close()))
       throw error
     }
+    this.#tidiesAtMs = options.clock.monotonicNow() + TRUSTED_S * 1000
     this.#wait()
   }
 
@@ -140,15 +149,37 @@ export class Witness {
   }
 
   #look(): void {
-    const fresh = this.calls.take(CALLS_AT_ONCE).map((value) => ({ call: decodeCall(value), looks: 0 }))
-    const seen = new Set<Bytes>()
-    this.#waiting = [...this.#waiting, ...fresh].filter((each) => {
-      // Of many like it, one is enough.
-      if (seen.has(each.call.key)) return false
-      if (!this.#saw(each.call)) return each.looks++ < LOOKS
-      seen.add(each.call.key)
-      return false
-    })
+    this.#take()
+    for (const [id, each] of this.#waiting) {
+      if (this.#saw(each.call) || ++each.looks === LOOKS) this.#waiting.delete(id)
+    }
+    const nowMs = this.#options.clock.monotonicNow()
+    if (nowMs < this.#tidiesAtMs) return
+    this.#tidiesAtMs = nowMs + TRUSTED_S * 1000
+    this.#tidy()
+  }
+
+  #take(): void {
+    const byNamespace = new Map<bigint, number>()
+    const count = (netns: bigint) => byNamespace.set(netns, (byNamespace.get(netns) ?? 0) + 1)
+    for (const { call } of this.#waiting.values()) count(call.netns)
+    for (const value of this.calls.take(CALLS_AT_ONCE)) {
+      const call = decodeCall(value)
+      const id = `${call.family} ${call.key}`
+      if (this.#waiting.has(id) || this.#waiting.size >= MOST_WAITING) continue
+      if ((byNamespace.get(call.netns) ?? 0) >= MOST_OF_ONE) continue
+      this.#waiting.set(id, { call, looks: 0 })
+      count(call.netns)
+    }
+  }
+
+  /** Forgets keys that are not trusted any longer: namespaces come and go. */
+  #tidy(): void {
+    const now = process.hrtime.bigint()
+    for (const [list, keys] of this.#stuck) {
+      for (const [key, until] of keys) if (until <= now) keys.delete(key)
+      if (keys.size === 0) this.#stuck.delete(list)
+    }
   }
 
   /** False: it has not arrived yet. */
@@ -181,13 +212,8 @@ export class Witness {
   /** False: there are so many of this list that no more can be kept. */
   #stick(list: string, key: Bytes, until: bigint): boolean {
     let keys = this.#stuck.get(list)
-    if (keys !== undefined && keys.size >= MOST_SEEN) {
-      const now = process.hrtime.bigint()
-      keys = new Map([...keys].filter(([, end]) => end > now))
-    }
-    keys ??= new Map()
-    this.#stuck.set(list, keys)
-    if (keys.size >= MOST_SEEN) return false
+    if (keys === undefined) this.#stuck.set(list, (keys = new Map()))
+    if (keys.size >= MOST_SEEN && !keys.has(key)) return false
     keys.set(key, until)
     return true
   }
@@ -195,7 +221,5 @@ export class Witness {
 
 function backendOf(list: BackendList, { src, sport }: FlowTuple): Bytes | undefined {
   const address = ipBytes(src)
-  for (let i = 0; i < list.length; i++)
-    if (list.portAt(i) === sport && list.addressAt(i) === address) return backendValue(address, sport)
-  return undefined
+  return list.has(address, sport) ? backendValue(address, sport) : undefined
 }

@@ -45,6 +45,14 @@ describe.each([
         const list = BackendList.of(given)
         const records = list.allRecords()
         for (const record of records) expect(list.placeOf(record)).toBe(records.indexOf(record))
+        given.forEach(({ port }, i) => {
+          const address = list.addressAt(i)
+          expect(list.has(address, port)).toBe(true)
+          const other = port ^ 1
+          expect(list.has(address, other)).toBe(
+            given.some((each, j) => each.port === other && list.addressAt(j) === address),
+          )
+        })
         const [first, ...rest] = records
         const others = list.rearranged(asBytes(rest.join('')))
         if (first !== undefined && !rest.includes(first)) expect(others.placeOf(first)).toBe(-1)

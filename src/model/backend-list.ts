@@ -104,7 +104,15 @@ export class BackendList implements Iterable<Backend> {
 
   /** Where a record is; -1: nowhere. */
   placeOf(record: Bytes): number {
-    for (let at = this.records.indexOf(record); at >= 0; at = this.records.indexOf(record, at + 1)) {
+    return this.#find(record)
+  }
+
+  has(address: Bytes, port: number): boolean {
+    return this.#find(asBytes(address + String.fromCharCode(port >> 8, port & 0xff))) >= 0
+  }
+
+  #find(beginning: Bytes): number {
+    for (let at = this.records.indexOf(beginning); at >= 0; at = this.records.indexOf(beginning, at + 1)) {
       if (at % this.recordLength === 0) return at / this.recordLength
     }
     return -1

@@ -4,9 +4,10 @@ import { createSocket, type Socket as UdpSocket } from 'node:dgram'
 import { once } from 'node:events'
 import { connect, createServer, type Server } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { HashMap } from '../../src/bpf/hash-map.ts'
 import { findCgroup } from '../../src/connect/cgroup.ts'
+import { Conntrack } from '../../src/conntrack/driver.ts'
 import { SocketBalancing } from '../../src/connect/socket-balancing.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { type Family, bytesOf } from '../../src/lib/ip.ts'
@@ -230,6 +231,25 @@ describe.skipIf(why !== undefined)('connect()', () => {
     await eventually('it says so', () => (other.status() === problem ? undefined : other.status()))
   })
 
+  it('looks for few of the calls that never arrive, however many a pod makes', async () => {
+    const choice = open()
+    const sticky = Array.from({ length: 500 }, (_, i) => withAffinity(aView(i + 1, ['10.1.0.1'])))
+    await follow(choice, 4, sticky)
+    // Nothing tracks connections in this namespace.
+    const lookUp = vi.spyOn(Conntrack.prototype, 'lookUp')
+    onTestFinished(() => lookUp.mockRestore())
+    for (let round = 0; round < 4; round++) for (const { frontends } of sticky) begin(frontends[0]!.address!, 80)
+    const startMs = performance.now()
+    // Those that are left out are taken when they come again.
+    await eventually('another is looked for', () => {
+      begin('10.96.0.201', 80)
+      const asked = lookUp.mock.calls.map(([, , side]) => ('original' in side ? side.original.dst : ''))
+      return asked.includes('10.96.0.201') ? undefined : `only ${asked.join(' ')}`
+    })
+    // Ten times in a second, sixteen of a namespace.
+    expect(lookUp.mock.calls.length).toBeLessThanOrEqual(16 * ((performance.now() - startMs) / 100 + 2))
+  })
+
   it('knows the cgroup of every process', () => {
     expect(findCgroup('all')).toBe(cgroupRoot())
   })
@@ -304,6 +324,19 @@ class UdpClient {
     }
     return answers
   }
+}
+
+function withAffinity(view: ServicePortView): ServicePortView {
+  return { ...view, frontends: view.frontends.map((frontend) => ({ ...frontend, affinitySeconds: 10_800 })) }
+}
+
+/** Begins a connection, and gives it up at once. */
+function begin(host: string, port: number): void {
+  const SOCK_STREAM_NONBLOCK = 1 | 0o4000
+  const fd = mustCall('open a socket', 'socket', addressFamily(4), SOCK_STREAM_NONBLOCK, 0)
+  const address = encodeAddress(host, port)
+  tryCall('connect', fd, address, address.length)
+  tryCall('close', fd)
 }
 
 /** A service port by number, at 10.96.0.0/16. */

@@ -98,6 +98,27 @@ describe('EventRecorder.record()', () => {
     expect(sent().map(({ body }) => body['reason'])).toEqual(['Starting', 'Other', 'Starting'])
   })
 
+  test('repeats itself after ten minutes, wherever the clock of the wall is moved', async () => {
+    const events = await recorder()
+    clock.setWallClock(Date.UTC(2036, 0, 1))
+    events.record(STARTING)
+    clock.setWallClock(Date.UTC(2026, 7, 1, 10))
+    await clock.advance(10 * 60_000)
+    events.record(STARTING)
+    await until('both are sent', () => server.requests.length === 2)
+  })
+
+  test('drops what comes in floods about one Service, and no other', async () => {
+    const events = await recorder()
+    for (let i = 0; i < 100; i++) {
+      events.record({ ...STARTING, note: `${i}`, service: { namespace: 'ns', name: 'web' } })
+      await until('it is sent', () => server.requests.length === Math.min(i + 1, 25))
+    }
+    expect(outcomes.filter((outcome) => outcome === 'dropped')).toHaveLength(75)
+    events.record({ ...STARTING, service: { namespace: 'ns', name: 'other' } })
+    await until('it is sent', () => server.requests.length === 26)
+  })
+
   test('tries again while the server is away, and drops what comes in floods', async () => {
     const events = await recorder()
     server.fail({ on: 'any', what: { type: 'status', status: STATUS.unavailable } })

@@ -7,6 +7,7 @@ import { messageOf } from '../lib/errors.ts'
 import type { Logger } from '../lib/log.ts'
 import type { ApiClient } from './api-client.ts'
 import { ApiError, isNotServed } from './api-error.ts'
+import { EventQuota } from './event-quota.ts'
 import { sleep } from './sleep.ts'
 import { JSON_TYPE } from './encoding/codec.ts'
 
@@ -51,7 +52,9 @@ export class EventRecorder {
   readonly #options: EventRecorderOptions
   readonly #clock: Clock
   readonly #waiting: PendingEvent[] = []
+  /** When they were recorded, by the monotonic clock. Oldest first. */
   readonly #recent = new Map<string, number>()
+  readonly #quota = new EventQuota()
   #sending = false
   #warnedMs = -Infinity
   #api: 'events.k8s.io/v1' | 'v1' = 'events.k8s.io/v1'
@@ -64,24 +67,28 @@ export class EventRecorder {
 
   /** Returns at once. Drops repetitions and floods. */
   record(event: RecordedEvent): void {
-    const atMs = this.#clock.now()
+    const nowMs = this.#clock.monotonicNow()
     const identity = JSON.stringify(event)
-    const sentMs = this.#recent.get(identity)
-    if (sentMs !== undefined && atMs - sentMs < REPEAT_MS) return
+    this.#forgetBefore(nowMs - REPEAT_MS)
+    if (this.#recent.has(identity)) return
+    if (event.service !== undefined && !this.#quota.take(`${event.service.namespace}/${event.service.name}`, nowMs)) {
+      this.#options.onOutcome?.('dropped')
+      return
+    }
     if (this.#waiting.length >= MAX_WAITING) {
       this.#options.onOutcome?.('dropped')
       this.#options.log.v(2)?.info('Too many events, dropping one', { reason: event.reason })
       return
     }
-    this.#forgetBefore(atMs - REPEAT_MS)
-    this.#recent.set(identity, atMs)
-    this.#waiting.push({ event, atMs, attempts: 0 })
+    this.#recent.set(identity, nowMs)
+    this.#waiting.push({ event, atMs: this.#clock.now(), attempts: 0 })
     if (!this.#sending) void this.#sendAll()
   }
 
   #forgetBefore(ms: number): void {
     for (const [identity, sentMs] of this.#recent) {
-      if (sentMs < ms) this.#recent.delete(identity)
+      if (sentMs > ms) break
+      this.#recent.delete(identity)
     }
   }
 

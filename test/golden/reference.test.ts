@@ -149,7 +149,7 @@ it('docs/reference/events.md lists the Events that the source writes', async () 
   const text = `# Events
 
 Events that the proxy writes; \`kubectl describe node\` and \`kubectl get events\` show them. The reporter is \`kube-proxy\`. It does not repeat an Event within ten
-minutes. Writing Events needs the right to create \`events\`; without it, and without an API server, only the log has them. A test makes this page.
+minutes, and writes 25 about one Service at once and then one in five minutes. Writing Events needs the right to create \`events\`; without it, and without an API server, only the log has them. A test makes this page.
 
 | reason | type | on | when | kube-proxy has it |
 | --- | --- | --- | --- | --- |

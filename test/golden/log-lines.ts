@@ -226,6 +226,10 @@ export const logLines: readonly LogLine[] = [
     'Cannot prepare proxy mode ipvs: this kernel has no IPVS (module ip_vs)',
     'The same for ipvs; another mode will be used.',
   ),
+  warning(
+    'A Service does not get the scheduler that it asks for',
+    'ipvs mode: an annotation asks for one that this kernel does not have. It gets that of `--ipvs-scheduler`; load the module, and the next comparison finds it.',
+  ),
   warning('Cut off the connections of a removed backend', 'ipvs mode: they were open for longer than it drains.'),
   warning(
     'Few connections can be proxied: each takes two open files',

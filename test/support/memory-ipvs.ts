@@ -27,6 +27,8 @@ export class MemoryIpvs {
   connections: string | undefined
   applied: IpvsOp[] = []
   failNext = false
+  /** Schedulers that this kernel does not have. */
+  lacks: readonly string[] = []
   /** How often connections were listed. */
   connectionLooks = 0
   duringConnectionRead: (() => void | Promise<void>) | undefined
@@ -118,10 +120,12 @@ export class MemoryIpvs {
     const key = serverKey(op.server)
     switch (op.op) {
       case 'addServer':
+        if (this.lacks.includes(op.server.scheduler)) throw new KernelError('add server', 'ENOENT')
         if (this.#servers.has(key)) throw new KernelError('add server', 'EEXIST')
         this.#servers.set(key, { server: op.server, destinations: new Map() })
         break
       case 'setServer':
+        if (this.lacks.includes(op.server.scheduler)) throw new KernelError('set server', 'ENOENT')
         this.#find(op.server).server = op.server
         break
       case 'deleteServer':

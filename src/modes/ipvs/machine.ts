@@ -17,8 +17,9 @@ import type { Drained } from '../../ipvs/drain.ts'
 import { applyHostSetup, wholeSeconds } from '../../system/host-setup.ts'
 import { settingFiles, type SettingFiles } from '../../system/setting-files.ts'
 import { planIpvsHostSetup } from './host-setup.ts'
-import { checkScheduler, probeIpvs } from './probe.ts'
+import { checkScheduler, hasScheduler, probeIpvs } from './probe.ts'
 import { IpvsProgrammer } from './programmer.ts'
+import { Schedulers } from './schedulers.ts'
 import { lookForIpvs, readPresentIpvs } from './look.ts'
 import { readIpvs } from './walkable.ts'
 import { openIpvsTraffic } from './traffic.ts'
@@ -26,7 +27,7 @@ import { trafficCounters } from '../traffic.ts'
 import { dryRunIpvs } from './dry-run.ts'
 import type { ModeHost, RunningMode } from '../contract.ts'
 import { type FamilyAudit, IpvsTableWatch } from './table-watch.ts'
-import type { Programmer } from '../../reconcile/programmer.ts'
+import type { Programmer, ProgrammerReports } from '../../reconcile/programmer.ts'
 
 /** The section `ipvs` of the configuration, as far as it is not about periods. */
 export interface IpvsSettings {
@@ -91,9 +92,10 @@ export function openIpvs(options: OpenIpvsOptions): RunningMode {
     onError: (error) => log.error(error, 'Cannot look whether another program changed virtual servers'),
   })
   return {
-    programmer: (family) =>
+    programmer: (family, { onRefused }) =>
       createIpvsProgrammer({
         ...options,
+        onRefused,
         family,
         rules: tables.driver(family),
         link: links.get(family)!,
@@ -124,17 +126,28 @@ export interface CreateIpvsOptions extends Omit<OpenIpvsOptions, 'families' | 'f
   readonly audit: FamilyAudit
   readonly rules: TableDriver
   readonly link: LinkDriver
+  readonly onRefused?: ProgrammerReports['onRefused'] | undefined
 }
 
 export function createIpvsProgrammer(options: CreateIpvsOptions): Programmer {
-  const { settings, clock, log, rules, link, family, audit } = options
+  const { settings, clock, log, rules, link, family, audit, onRefused } = options
+  const servers = new IpvsDriver()
+  const scheduler = settings.scheduler || DEFAULT_SCHEDULER
   return new IpvsProgrammer({
     family,
-    servers: new IpvsDriver(),
+    servers,
     link,
     rules,
     clock,
-    scheduler: settings.scheduler || DEFAULT_SCHEDULER,
+    scheduler,
+    schedulers: new Schedulers({
+      fallback: scheduler,
+      has: (name) => hasScheduler(servers, name),
+      onMissing: (service, reason) => {
+        log.warn('A Service does not get the scheduler that it asks for', { servicePort: service, reason })
+        onRefused?.(service, reason)
+      },
+    }),
     excludeCidrs: parseCidrs(settings.excludeCIDRs),
     drainLimitMs: settings.drainLimitMs ?? DEFAULT_DRAIN_LIMIT_MS,
     audit,

@@ -80,12 +80,16 @@ function probeRules(families: readonly Family[]): string[] {
   }
 }
 
-function hasScheduler(driver: IpvsDriver, scheduler: string): boolean {
+/** The kernel loads the module if there is one. */
+export function hasScheduler(driver: Pick<IpvsDriver, 'apply'>, scheduler: string): boolean {
   return tryServer(driver, { family: 4, scheduler }) !== 'ENOENT'
 }
 
 /** Adds a virtual server and deletes it again; what the kernel refuses it with. */
-function tryServer(driver: IpvsDriver, { family, scheduler }: Pick<VirtualServer, 'family' | 'scheduler'>) {
+function tryServer(
+  driver: Pick<IpvsDriver, 'apply'>,
+  { family, scheduler }: Pick<VirtualServer, 'family' | 'scheduler'>,
+) {
   const server: VirtualServer = {
     family,
     protocol: 'TCP',

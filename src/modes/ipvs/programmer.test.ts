@@ -14,7 +14,9 @@ import type { Op, Table } from '../../nftables/types.ts'
 import type { Drained } from '../../ipvs/drain.ts'
 import { formatServers } from '../../ipvs/format.ts'
 import type { PlannedServer } from '../../ipvs/types.ts'
+import { hasScheduler } from './probe.ts'
 import { IpvsProgrammer } from './programmer.ts'
+import { Schedulers } from './schedulers.ts'
 import { runs } from '../../../test/support/runs.ts'
 import { IpvsTableWatch } from './table-watch.ts'
 
@@ -24,6 +26,7 @@ class Machine {
   readonly clock = new ManualClock()
   readonly drained: Drained[] = []
   readonly errors: unknown[] = []
+  readonly missing: string[] = []
   foreignChanges = 0
   readonly watch = new IpvsTableWatch({
     table: this.servers.tableFile,
@@ -58,6 +61,11 @@ class Machine {
       },
       clock: this.clock,
       scheduler: 'rr',
+      schedulers: new Schedulers({
+        fallback: 'rr',
+        has: (scheduler) => hasScheduler(this.servers, scheduler),
+        onMissing: (service, reason) => this.missing.push(`${service}: ${reason}`),
+      }),
       excludeCidrs: (options.excludeCidrs ?? []).map((text) => parseCidr(text)!),
       drainLimitMs: options.drainLimitMs ?? 3_600_000,
       audit: this.watch.of(this.node.family),
@@ -431,5 +439,44 @@ describe('IpvsProgrammer', () => {
       await change(view([2]), undefined)
       expect(machine.servers.read(4)).toEqual([])
     })
+  })
+})
+
+describe('IpvsProgrammer, where the kernel lacks a scheduler that an annotation asks for', () => {
+  const hashed = (port: ServicePortView): ServicePortView => {
+    const backends = BackendList.of([...port.backends], 'hash-client')
+    const route = { verdict: { kind: 'to', policy: 'Cluster', backends }, masquerade: false } as const
+    const frontends = port.frontends.map((each) => ({ ...each, fromPods: route, fromNode: route, fromOthers: route }))
+    return { ...port, frontends, lists: { Cluster: backends }, backends }
+  }
+  const schedulersOf = (machine: Machine) => machine.servers.plan().map(({ server }) => server.scheduler)
+  const SAID = 'ns/web: this kernel has no scheduler mh (module ip_vs_mh); rr is used instead'
+
+  test('the Service gets that of the configuration, which is said once, and no other Service notices', async () => {
+    const machine = new Machine()
+    machine.servers.lacks = ['mh']
+    const programmer = machine.start()
+    const [before, after] = [view([1, 2]), hashed(view([1, 2]))]
+    await programmer.syncAll(machine.node, [before])
+    await programmer.sync(machine.node, [{ name: 'ns/web', before, after }])
+    const next = hashed(view([1, 2, 3]))
+    await programmer.sync(machine.node, [{ name: 'ns/web', before: after, after: next }])
+    await programmer.syncAll(machine.node, [next])
+    expect(schedulersOf(machine)).toEqual(['rr'])
+    expect(machine.missing).toEqual([SAID])
+    await programmer.sync(machine.node, [{ name: 'ns/web', before: next, after: undefined }])
+    await programmer.sync(machine.node, [{ name: 'ns/web', before: undefined, after }])
+    expect(machine.missing).toEqual([SAID, SAID])
+  })
+
+  test('it gets its own with the next comparison when the module has come', async () => {
+    const machine = new Machine()
+    machine.servers.lacks = ['mh']
+    const programmer = machine.start()
+    await programmer.syncAll(machine.node, [hashed(view([1, 2]))])
+    machine.servers.lacks = []
+    await programmer.syncAll(machine.node, [hashed(view([1, 2]))])
+    expect(schedulersOf(machine)).toEqual(['mh'])
+    expect(machine.missing).toEqual([SAID])
   })
 })

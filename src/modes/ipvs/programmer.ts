@@ -8,6 +8,7 @@ import { LINK } from './plan/names.ts'
 import { ipvsPlanner } from './plan/planner.ts'
 import type { NodeAddresses } from './plan/rules.ts'
 import type { ServerSettings } from './plan/servers.ts'
+import type { Schedulers } from './schedulers.ts'
 import { diffPlans, diffState, type IpvsDiff } from '../../ipvs/diff.ts'
 import type { Drained } from '../../ipvs/drain.ts'
 import { formatOp } from '../../ipvs/format.ts'
@@ -53,6 +54,8 @@ export interface IpvsProgrammerOptions {
   readonly audit: FamilyAudit
   readonly onDrained: (drained: readonly Drained[]) => void
   readonly onError: (error: unknown) => void
+  /** Absent: the kernel has all of them. */
+  readonly schedulers?: Schedulers | undefined
 }
 
 /** What holds between two full syncs. */
@@ -112,9 +115,13 @@ export class IpvsProgrammer implements Programmer {
     this.#context = undefined
     const stats = new WriteLog()
     stats.add(await this.#rules.sync(node, changes))
-    const wanted = (side: 'before' | 'after') =>
-      changes.flatMap((change) => wantedServers(node, change[side], context.settings))
-    const { before, after } = context.owners.change(wanted('before'), wanted('after'))
+    const wanted = (views: readonly (ServicePortView | undefined)[]) =>
+      views.flatMap((view) => this.#wantedServers(node, view, context.settings))
+    const { before, after } = context.owners.change(
+      wanted(changes.map((change) => change.before)),
+      wanted(changes.map((change) => change.after)),
+    )
+    this.#reportSchedulers(node, changes, context.settings)
     this.#program(diffPlans(before, after, this.#drains.list), stats)
     this.#bind(context.users.change(changes), stats)
     this.#context = context
@@ -122,7 +129,7 @@ export class IpvsProgrammer implements Programmer {
   }
 
   async syncAll(node: NodeView, views: Iterable<ServicePortView>): Promise<SyncStats> {
-    const { servers, link, scheduler, audit } = this.#options
+    const { servers, link, scheduler, schedulers, audit } = this.#options
     this.#context = undefined
     const stats = new WriteLog()
     const all = [...views]
@@ -133,7 +140,10 @@ export class IpvsProgrammer implements Programmer {
 
     const settings = { scheduler, nodePortAddresses: this.#nodeAddresses.nodePort }
     const owners = new ServerOwners(settings.nodePortAddresses)
-    const wanted = all.flatMap((view) => wantedServers(node, view, settings))
+    schedulers?.forget()
+    const wanted = all.flatMap((view) => this.#wantedServers(node, view, settings))
+    const changes = all.map((view) => ({ name: view.name, after: view }))
+    this.#reportSchedulers(node, changes, settings)
     const planned = owners.change([], wanted).after
     const before = this.#drains.restart()
     const actual = servers.read(node.family)
@@ -166,6 +176,23 @@ export class IpvsProgrammer implements Programmer {
     )
   }
 
+  #wantedServers(node: NodeView, view: ServicePortView | undefined, settings: ServerSettings): readonly WantedServer[] {
+    if (view === undefined) return []
+    const planned = ipvsPlanner.servers(node, view, settings)
+    return this.#options.schedulers?.available(planned) ?? planned
+  }
+
+  #reportSchedulers(
+    node: NodeView,
+    changes: readonly Pick<ServicePortChange, 'name' | 'after'>[],
+    settings: ServerSettings,
+  ): void {
+    const { schedulers } = this.#options
+    if (schedulers?.lacksSome !== true) return
+    for (const { name, after } of changes)
+      schedulers.report(name, after === undefined ? [] : ipvsPlanner.servers(node, after, settings))
+  }
+
   #program(diff: IpvsDiff, stats: WriteLog): void {
     this.#apply([...diff.ops, ...this.#drains.plan(diff)], stats)
     const begun = this.#drains.begin(diff)
@@ -195,10 +222,6 @@ export class IpvsProgrammer implements Programmer {
 /** One by one: of many, only the first are looked at. */
 function* each<T>(values: readonly T[], textOf: (value: T) => string): Generator<string> {
   for (const value of values) yield textOf(value)
-}
-
-function wantedServers(node: NodeView, view: ServicePortView | undefined, settings: ServerSettings): WantedServer[] {
-  return view === undefined ? [] : ipvsPlanner.servers(node, view, settings)
 }
 
 function nodePortAddresses({ nodePortAddresses: open }: NodeView, machine: readonly string[]): string[] {

@@ -66,7 +66,7 @@ function schedulingOf(verdict: Verdict, { scheduler }: ServerSettings): Scheduli
 }
 
 /** As kube-proxy: Maglev hashing takes the client's port, too, so that one client is spread over many backends. */
-function flagsFor(scheduler: string): number {
+export function flagsFor(scheduler: string): number {
   return scheduler === 'mh' ? SCHEDULER_FLAGS.port : 0
 }
 

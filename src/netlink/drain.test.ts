@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { KernelError } from '../lib/errors.ts'
-import { drainSocket } from './drain.ts'
+import { drainFor, drainSocket } from './drain.ts'
 import { Writer } from './writer.ts'
 
 /** Gives messages of these types, and then nothing: errors are thrown. */
@@ -46,6 +46,15 @@ test('a socket that says for ever that something was lost is left alone', () => 
   const socket = { calls: 0, receive: (): undefined => fail(socket) }
   expect(drainSocket(socket, () => {})).toBe('lost')
   expect(socket.calls).toBeLessThan(100)
+})
+
+test('where more comes all the time, there is an end after a while', () => {
+  let seen = 0
+  const result = drainFor(5, { receive: () => messageOf(1) }, () => seen++)
+  expect(result).toEqual({ isLost: false, isMore: true })
+  expect(seen).toBeGreaterThan(0)
+  const answers = socketOf(1, 'ENOBUFS', 2)
+  expect(drainFor(60_000, answers, () => {})).toEqual({ isLost: true, isMore: false })
 })
 
 function fail(socket: { calls: number }): never {

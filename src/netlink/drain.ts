@@ -15,6 +15,16 @@ export function drainSocket(
   socket: Pick<NetlinkSocket, 'receive'>,
   onMessage: (message: Message) => void,
 ): 'whole' | 'lost' {
+  return drainFor(Infinity, socket, onMessage).isLost ? 'lost' : 'whole'
+}
+
+/** The same for some milliseconds. `isMore`: there was no end in this time. */
+export function drainFor(
+  mostMs: number,
+  socket: Pick<NetlinkSocket, 'receive'>,
+  onMessage: (message: Message) => void,
+): { readonly isLost: boolean; readonly isMore: boolean } {
+  const endMs = performance.now() + mostMs
   for (let losses = 0; ;) {
     let datagram: Uint8Array | undefined
     try {
@@ -23,10 +33,11 @@ export function drainSocket(
       if (!(error instanceof KernelError)) throw error
       losses++
       // What is still there is read when the next notification comes.
-      if (error.errno !== 'ENOBUFS' || losses === MOST_LOSSES) return 'lost'
+      if (error.errno !== 'ENOBUFS' || losses === MOST_LOSSES) return { isLost: true, isMore: false }
       continue
     }
-    if (datagram === undefined) return losses === 0 ? 'whole' : 'lost'
+    if (datagram === undefined) return { isLost: losses > 0, isMore: false }
     for (const message of messagesOf(datagram)) onMessage(message)
+    if (performance.now() >= endMs) return { isLost: losses > 0, isMore: true }
   }
 }

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
 import { expectedSkips } from '../test/expected-skips.mjs'
 import { quarantine } from '../test/quarantine.mjs'
-import { Tally } from './tally.mjs'
+import { TestTotals } from './test-totals.mjs'
 import { findTestFiles } from './test-files.mjs'
 
 const root = join(import.meta.dirname, '..')
@@ -38,7 +38,7 @@ const lanes = [
 /** Before the lanes: pure tests, and those that measure. */
 const pure = [{ name: 'unit' }, { name: 'growth' }]
 const projects = [...pure, ...lanes.flat()]
-const tally = new Tally({ expectedSkips, quarantine })
+const totals = new TestTotals({ expectedSkips, quarantine })
 
 // Building takes minutes the first time, so it goes on next to the other tests; the project uml waits for it.
 const build =
@@ -62,23 +62,23 @@ const checks = {
 for (const [name, check] of Object.entries(checks)) {
   const started = performance.now()
   const ok = await check()
-  if (ok) tally.pass()
-  else tally.fail(name)
+  if (ok) totals.pass()
+  else totals.fail(name)
   console.log(`${ok ? 'ok  ' : 'FAIL'} ${name} (${seconds(started)} s)`)
 }
 
 await runLane(pure, { isShown: true })
 await Promise.all(lanes.map((lane, index) => runLane(lane, { isShown: index === 0 })))
 
-for (const [reason, names] of tally.skips) tell(`skipped, ${reason}:`, names)
+for (const [reason, names] of totals.skips) tell(`skipped, ${reason}:`, names)
 tell(
   'told in test/expected-skips.mjs to be skipped here, and not skipped:',
-  tally.unusedSkips().map(({ test }) => String(test)),
+  totals.unusedSkips().map(({ test }) => String(test)),
 )
-tell('in quarantine (test/quarantine.mjs):', tally.quarantined)
-tell('failed:', tally.failures)
-console.log(`${tally.passed} passed, ${tally.failures.length} failed, ${tally.skipped} skipped`)
-process.exitCode = tally.failures.length === 0 ? 0 : 1
+tell('in quarantine (test/quarantine.mjs):', totals.quarantined)
+tell('failed:', totals.failures)
+console.log(`${totals.passed} passed, ${totals.failures.length} failed, ${totals.skipped} skipped`)
+process.exitCode = totals.failures.length === 0 ? 0 : 1
 build?.unref()
 
 async function runLane(lane, { isShown }) {
@@ -100,9 +100,9 @@ async function runProject({ name, inside, after }, { isShown }) {
   const status = await run(command, { env: { ...process.env, COUNTS_FILE: file }, output })
   try {
     if (output !== undefined) process.stdout.write(readFileSync(output))
-    tally.addProject(name, JSON.parse(readFileSync(file, 'utf8')), status)
+    totals.addProject(name, JSON.parse(readFileSync(file, 'utf8')), status)
   } catch (error) {
-    tally.fail(`${name}: its tests cannot be counted, it ended with ${status}: ${error.message}`)
+    totals.fail(`${name}: its tests cannot be counted, it ended with ${status}: ${error.message}`)
   } finally {
     rmSync(folder, { recursive: true, force: true })
     console.log(`     ${name} (${seconds(started)} s)`)
@@ -112,7 +112,7 @@ async function runProject({ name, inside, after }, { isShown }) {
 function skipProject({ name, reason }) {
   const { status, stdout } = vitestList('--project', name)
   // Files that touch the kernel as soon as they are loaded cannot even be listed without it.
-  tally.skipProject(name, { count: JSON.parse(stdout || '[]').length, isAll: status === 0, reason })
+  totals.skipProject(name, { count: JSON.parse(stdout || '[]').length, isAll: status === 0, reason })
 }
 
 /** Whether vitest finds every file of tests, each for a project that is run here. Says which it does not. */

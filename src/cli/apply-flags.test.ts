@@ -152,7 +152,7 @@ test('overrideByFlags() applies the node name and logging flags to a file, and n
   })
 })
 
-test('warnOfFlags() tells which flags a configuration file outranks', () => {
+test('warnOfFlags() says which flags a configuration file outranks', () => {
   expect(
     warnOfFlags(
       given('--config=/c', '--proxy-mode=x', '-v=1', '--hostname-override=a', '--cluster-cidr=b', '--master=m'),
@@ -170,7 +170,7 @@ test('warnOfFlags() speaks of old flags, and of those that do nothing', () => {
   ])
 })
 
-test('warnOfFlags() tells when log files are asked for but not switched on', () => {
+test('warnOfFlags() warns when log files are asked for but not switched on', () => {
   expect(warnOfFlags(given('--log-dir=/x'))).toEqual(['Flag --log-dir has no effect without --logtostderr=false'])
   expect(warnOfFlags(given('--log-dir=/x', '--logtostderr=false'))).toEqual([])
 })

@@ -41,9 +41,9 @@ describe('planRates()', () => {
     expect(names({ filter: 'b' })).toEqual(['b'])
   })
 
-  test('is never negative: an element was forgotten, or counting began anew', () => {
-    const anew = answer(3500, [row('a', 'x', { begun: 1 })], 3000)
-    expect(planRates(now, anew, options)[0]).toMatchObject({ connections: 2 })
+  test('is never negative: an element was forgotten, or counting started again', () => {
+    const restarted = answer(3500, [row('a', 'x', { begun: 1 })], 3000)
+    expect(planRates(now, restarted, options)[0]).toMatchObject({ connections: 2 })
     const forgotten = answer(4000, [row('a', 'x', { begun: 3 })])
     expect(planRates(now, forgotten, options)[0]).toMatchObject({ connections: 3 })
   })

@@ -171,7 +171,7 @@ test.each([
   await expectRestored(terminal, status)
 })
 
-test('a proxy that ends is told below the restored screen', async () => {
+test('a proxy that ends is reported below the restored screen', async () => {
   const terminal = new Terminal()
   await terminal.sees('a picture', (screen) => screen.includes('default/fat'))
   await server.close()

@@ -22,11 +22,11 @@ function begin(node: Node | undefined, needs: NodeWaitOptions['needs'] = ['addre
     log: { ...silentLogger, info: say, error: (_, message) => say(message) },
     signal: abort.signal,
   })
-  const told: string[] = []
-  wait.failed.catch((error: unknown) => told.push(String(error)))
-  wait.begin(() => told.push('proceeds'))
+  const outcomes: string[] = []
+  wait.failed.catch((error: unknown) => outcomes.push(String(error)))
+  wait.begin(() => outcomes.push('proceeds'))
   return {
-    told,
+    outcomes,
     lines,
     clock,
     abort,
@@ -43,29 +43,29 @@ const goesOn = 'Going on without:'
 
 describe('NodeWait', () => {
   test('does not wait for what is there', () => {
-    for (const { told, lines, wait } of [
+    for (const { outcomes, lines, wait } of [
       begin(addressed),
       begin(complete, ['addresses', 'podCIDRs']),
       begin(bare, []),
     ]) {
-      expect(told).toEqual(['proceeds'])
+      expect(outcomes).toEqual(['proceeds'])
       expect(lines).toEqual([])
       expect(wait.isOver).toBe(true)
     }
   })
 
   test('waits for addresses, and goes on as soon as they are there', async () => {
-    const { told, lines, clock, wait, become } = begin(undefined)
+    const { outcomes, lines, clock, wait, become } = begin(undefined)
     await clock.advance(29_000)
     become(bare)
     become({ ...bare, addresses: [{ type: 'Hostname', address: '192.0.2.7' }] })
     become({ ...bare, addresses: [{ type: 'InternalIP', address: 'nonsense' }] })
-    expect([told, wait.isOver]).toEqual([[], false])
+    expect([outcomes, wait.isOver]).toEqual([[], false])
     become(addressed)
-    expect([told, wait.isOver]).toEqual([['proceeds'], true])
+    expect([outcomes, wait.isOver]).toEqual([['proceeds'], true])
     await clock.advance(10 * 60_000)
     become(bare)
-    expect(told).toEqual(['proceeds'])
+    expect(outcomes).toEqual(['proceeds'])
     expect(lines).toEqual([`${waits} there is no Node "n1"`])
   })
 
@@ -73,48 +73,50 @@ describe('NodeWait', () => {
     [undefined, 'there is no Node "n1"'],
     [bare, 'the Node has no addresses'],
   ])('goes on without addresses after 30 s: %o', async (node, why) => {
-    const { told, lines, clock } = begin(node)
+    const { outcomes, lines, clock } = begin(node)
     await clock.advance(29_999)
-    expect(told).toEqual([])
+    expect(outcomes).toEqual([])
     await clock.advance(1)
-    expect(told).toEqual(['proceeds'])
+    expect(outcomes).toEqual(['proceeds'])
     expect(lines).toEqual([`${waits} ${why}`, `${goesOn} ${why}`])
   })
 
   test('waits for podCIDRs five minutes more, and then ends', async () => {
-    const { told, lines, clock } = begin(bare, ['addresses', 'podCIDRs'])
+    const { outcomes, lines, clock } = begin(bare, ['addresses', 'podCIDRs'])
     await clock.advance(30_000 + 299_999)
-    expect(told).toEqual([])
+    expect(outcomes).toEqual([])
     await clock.advance(1)
-    expect(told).toEqual(['Error: Cannot detect local traffic (detectLocalMode is NodeCIDR): the Node has no podCIDRs'])
+    expect(outcomes).toEqual([
+      'Error: Cannot detect local traffic (detectLocalMode is NodeCIDR): the Node has no podCIDRs',
+    ])
     expect(lines).toEqual([`${waits} the Node has no addresses`, `${waits} the Node has no podCIDRs`])
   })
 
   test('goes on when podCIDRs come, with the addresses that have come meanwhile or without', async () => {
-    const { told, clock, become, lines } = begin(bare, ['addresses', 'podCIDRs'])
+    const { outcomes, clock, become, lines } = begin(bare, ['addresses', 'podCIDRs'])
     await clock.advance(60_000)
     become(addressed)
-    expect(told).toEqual([])
+    expect(outcomes).toEqual([])
     become(complete)
-    expect(told).toEqual(['proceeds'])
+    expect(outcomes).toEqual(['proceeds'])
     expect(lines.some((line) => line.startsWith(goesOn))).toBe(false)
     const other = begin(addressed, ['addresses', 'podCIDRs'])
     other.become(bare)
     other.become({ ...bare, podCIDRs: ['10.4.0.0/24'] })
-    expect(other.told).toEqual(['proceeds'])
+    expect(other.outcomes).toEqual(['proceeds'])
     expect(other.lines.at(-1)).toBe(`${goesOn} the Node has no addresses`)
   })
 
-  test('what fails afterwards is told, and nothing follows an end', async () => {
+  test('what fails afterwards is reported, and nothing follows an end', async () => {
     const { wait } = begin(addressed, [])
     wait.begin(() => {
       throw new Error('not so')
     })
     await expect(wait.failed).rejects.toThrow('not so')
-    const { told, clock, abort, become } = begin(bare)
+    const { outcomes, clock, abort, become } = begin(bare)
     abort.abort()
     become(addressed)
     await clock.advance(60_000)
-    expect(told).toEqual([])
+    expect(outcomes).toEqual([])
   })
 })

@@ -35,7 +35,7 @@ function aChange(...commands: string[]): RecordedChange {
   }
 }
 
-test('nothing listens before the first asker, nor after the last', async () => {
+test('nothing listens before the first client, nor after the last', async () => {
   const { ask, listener, timeline } = open()
   expect(listener()).toBeUndefined()
   const [first, second] = [new AbortController(), new AbortController()]
@@ -48,7 +48,7 @@ test('nothing listens before the first asker, nor after the last', async () => {
   expect([timeline.isOn, listener()]).toEqual([false, undefined])
 })
 
-test('an asker that does not ask any more is forgotten after a while', async () => {
+test('a client that does not ask any more is forgotten after a while', async () => {
   const { ask, listener, clock } = open()
   const { signal } = new AbortController()
   await ask(signal)
@@ -60,7 +60,7 @@ test('an asker that does not ask any more is forgotten after a while', async () 
   expect(listener()).toBeUndefined()
 })
 
-test('changes are told once, the last comparison first; an asker waits for the next', async () => {
+test('changes are given once, the last comparison first; a client waits for the next', async () => {
   const { ask, listener } = open()
   const { signal } = new AbortController()
   const first = await ask(signal)
@@ -71,7 +71,7 @@ test('changes are told once, the last comparison first; an asker waits for the n
   await expect(ask(signal, 'after=2')).resolves.toMatchObject({ changes: [], last: 2 })
 })
 
-test('who waits in vain hears so', async () => {
+test('who waits in vain gets an answer that says so', async () => {
   const { ask, clock } = open()
   const waiting = ask(new AbortController().signal, 'after=1&wait=60000')
   await clock.advance(10_000)

@@ -67,7 +67,7 @@ test('so many service ports have a label of their own; the rest is other', async
   expect(await page()).toContain('kubeproxyts_traffic_bytes_total{direction="sent",service_port="a/b"} 200')
 })
 
-test('counters only grow: also when the kernel has forgotten a pair and begins anew', async () => {
+test('counters only grow: also when the kernel has forgotten a pair and starts again', async () => {
   const { lines, state, shown } = open()
   shown.show(2)
   state.rows = [row('a/a', 5)]

@@ -35,28 +35,28 @@ function pair(address: string, port: number): Counted['pairs'][number] {
 
 function open() {
   const clock = new ManualClock()
-  const told: string[] = []
+  const events: string[] = []
   const counter: TrafficCounter = {
     read: async () => ({
       pairs: [pair('10.0.0.1', 80), pair('192.168.0.7', 30080), pair('172.16.0.1', 80)],
       refusals: [{ protocol: 'TCP', address: undefined, port: 30080, packets: 4 }],
       total: { ...NO_TRAFFIC, begun: 7, sentPackets: 10, sentBytes: 1000 },
     }),
-    close: () => void told.push('closed'),
+    close: () => void events.push('closed'),
   }
   const traffic = new Traffic({
     families: [{ family: 4, views: () => [view] }],
     about: () => ({ mode: 'nftables', nodeName: 'n', ejected: ['10.1.0.1:8080'] }),
-    open: () => (told.push('opened'), counter),
+    open: () => (events.push('opened'), counter),
     clock,
     log: silentLogger,
   })
   const ask = (signal: AbortSignal) =>
     traffic.question.answer(new URLSearchParams(), { signal }) as Promise<TrafficAnswer>
-  return { clock, told, traffic, ask }
+  return { clock, events, traffic, ask }
 }
 
-test('counts are told by service, frontend and backend; the rest is others', async () => {
+test('counts are given by service, frontend and backend; the rest is others', async () => {
   const { ask } = open()
   const { rows, other } = await ask(new AbortController().signal)
   expect(rows).toMatchObject([
@@ -74,37 +74,37 @@ test('counts are told by service, frontend and backend; the rest is others', asy
   expect(other).toMatchObject({ begun: 1, sentPackets: 1, sentBytes: 100 })
 })
 
-test('the kernel counts while there is an asker, and no longer', async () => {
-  const { told, traffic, ask } = open()
+test('the kernel counts while there is a client, and no longer', async () => {
+  const { events, traffic, ask } = open()
   const [first, second] = [new AbortController(), new AbortController()]
   await ask(first.signal)
   await ask(second.signal)
   await ask(first.signal)
   first.abort()
-  expect([told, traffic.isCounting]).toEqual([['opened'], true])
+  expect([events, traffic.isCounting]).toEqual([['opened'], true])
   second.abort()
-  expect([told, traffic.isCounting]).toEqual([['opened', 'closed'], false])
+  expect([events, traffic.isCounting]).toEqual([['opened', 'closed'], false])
 })
 
-test('an asker who stays and does not ask does not look any more', async () => {
-  const { clock, told, ask } = open()
+test('a client who stays and does not ask does not count any more', async () => {
+  const { clock, events, ask } = open()
   const { signal } = new AbortController()
   await ask(signal)
   await clock.advance(14_000)
   await ask(signal)
   await clock.advance(14_000)
-  expect(told).toEqual(['opened'])
+  expect(events).toEqual(['opened'])
   await clock.advance(2000)
-  expect(told).toEqual(['opened', 'closed'])
+  expect(events).toEqual(['opened', 'closed'])
   await ask(signal)
-  expect(told).toEqual(['opened', 'closed', 'opened'])
+  expect(events).toEqual(['opened', 'closed', 'opened'])
 })
 
-test('it ends with the proxy, and where the mode cannot tell, that is said', async () => {
-  const { told, traffic, ask } = open()
+test('it ends with the proxy, and where the mode cannot count, the answer says so', async () => {
+  const { events, traffic, ask } = open()
   await ask(new AbortController().signal)
   traffic.close()
-  expect(told).toEqual(['opened', 'closed'])
+  expect(events).toEqual(['opened', 'closed'])
   const none = new Traffic({
     families: [],
     about: () => ({ mode: 'ipvs', nodeName: 'n', ejected: [] }),
@@ -112,11 +112,11 @@ test('it ends with the proxy, and where the mode cannot tell, that is said', asy
     clock: new ManualClock(),
     log: silentLogger,
   })
-  const asker = { signal: new AbortController().signal }
-  expect(() => none.question.answer(new URLSearchParams(), asker)).toThrow(/Cannot count: the ipvs mode/)
+  const client = { signal: new AbortController().signal }
+  expect(() => none.question.answer(new URLSearchParams(), client)).toThrow(/Cannot count: the ipvs mode/)
 })
 
-test('what the kernel has forgotten is not told as traffic of others', async () => {
+test('what the kernel has forgotten is not given as traffic of others', async () => {
   let pairs = [pair('10.0.0.1', 80)]
   const traffic = new Traffic({
     families: [{ family: 4, views: () => [view] }],
@@ -140,7 +140,7 @@ test('what the kernel has forgotten is not told as traffic of others', async () 
   expect([await traffic.read(), traffic.isCounting]).toEqual([undefined, false])
 })
 
-test('it begins anew when another program has removed what counts', async () => {
+test('it starts again when another program has removed what counts', async () => {
   let opened = 0
   const traffic = new Traffic({
     families: [{ family: 4, views: () => [view] }],
@@ -164,7 +164,7 @@ test('it begins anew when another program has removed what counts', async () => 
   expect([(await traffic.read())?.answer.rows, opened]).toEqual([[], 2])
 })
 
-test('where the proxy carries connections itself, it tells the backends, and the kernel the frontends', async () => {
+test('where the proxy carries connections itself, it counts by backend, and the kernel by frontend', async () => {
   const carried = {
     service: 'default/web',
     protocol: 'TCP',
@@ -221,7 +221,7 @@ test('who asks while it is read gets the same reading', async () => {
   expect(reads).toBe(2)
 })
 
-test('a reading during which counting ends tells nothing', async () => {
+test('a reading during which counting ends gives nothing', async () => {
   const opened = { closed: false }
   const traffic = new Traffic({
     families: [{ family: 4, views: () => [view] }],

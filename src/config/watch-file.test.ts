@@ -100,7 +100,7 @@ test('watchFile() sees a change in a file behind a link, and a link that is turn
   expect(await change).toBe('three')
 })
 
-test('watchFile() tells nothing while the content stays the same', async () => {
+test('watchFile() reports nothing while the content stays the same', async () => {
   const file = join(dir, 'a')
   writeFileSync(file, 'one')
   const next = watch(file, 'one')
@@ -115,7 +115,7 @@ test('watchFile() tells nothing while the content stays the same', async () => {
   expect(await change).toBe('two')
 })
 
-test('watchFile() tells once that a file is gone, and then what is there when it is back', async () => {
+test('watchFile() reports once that a file is gone, and then what is there when it is back', async () => {
   const file = join(dir, 'a')
   writeFileSync(file, 'one')
   const next = watch(file, 'one')
@@ -132,7 +132,7 @@ test('watchFile() tells once that a file is gone, and then what is there when it
   expect(await change).toBe('one')
 })
 
-test('watchFile() tells at once what changed before it began to watch', async () => {
+test('watchFile() reports at once what changed before it began to watch', async () => {
   const file = join(dir, 'a')
   writeFileSync(file, 'two')
   expect(await watch(file, 'one')()).toBe('two')
@@ -149,7 +149,7 @@ test('watchFile() finds changes by polling where no event comes', async () => {
   expect(await next()).toBe('two')
 })
 
-test('watchFile() ends when it is told to', async () => {
+test('watchFile() ends when it is reported to', async () => {
   const file = join(dir, 'a')
   writeFileSync(file, 'one')
   const change = watch(file, 'one')()

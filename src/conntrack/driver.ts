@@ -150,7 +150,7 @@ export class Conntrack implements Disposable {
         writeFlowMessage(
           writer,
           { message: 'delete', family: flow.family, flags: isLast ? NLM_F_ACK : 0 },
-          // A kernel without zones (CONFIG_NF_CONNTRACK_ZONES) refuses to hear of one, of zone 0 too.
+          // A kernel without zones (CONFIG_NF_CONNTRACK_ZONES) refuses one, zone 0 too.
           { original, id: flow.id, ...(flow.zone === 0 ? {} : { zone: flow.zone }) },
         )
       }

@@ -1,4 +1,4 @@
-// Hears of connections as the kernel's connection tracker sees them begin, get an answer, and end.
+// Follows connections: the kernel's connection tracker notifies when one begins, gets an answer, and ends.
 
 import type { Message } from '../netlink/message.ts'
 import { subscribe } from '../netlink/subscribe.ts'

@@ -10,7 +10,7 @@ describe('AffinityTable', () => {
     expect(table.find(1, 1000)).toBeUndefined()
   })
 
-  test('findAffinity() tells how long that will be', () => {
+  test('findAffinity() says how long that will be', () => {
     const table = new AffinityTable(1000)
     table.remember(1, 'a', 100)
     expect(table.findAffinity(1, 400)).toEqual({ backend: 'a', leftMs: 700 })
@@ -18,7 +18,7 @@ describe('AffinityTable', () => {
     expect(table.findAffinity(2, 400)).toBeUndefined()
   })
 
-  test('remember() starts the time anew', () => {
+  test('remember() starts the time again', () => {
     const table = new AffinityTable(1000)
     table.remember(1, 'a', 0)
     table.remember(1, 'a', 900)

@@ -3,7 +3,7 @@ import { BEGUN, createBackendCounters, readBackendTotals, SENT_BYTES, BackendCou
 
 const nothing = { begun: 0, sentPackets: 0, sentBytes: 0, receivedPackets: 0, receivedBytes: 0 }
 
-test('threads count on their own, and the sum is told by backend', () => {
+test('threads count on their own, and the sum is reported by backend', () => {
   const memory = createBackendCounters(2, 4)
   const threads = [new BackendCounters(0, 2), new BackendCounters(1, 2)]
   for (const thread of threads) thread.use(memory)
@@ -19,7 +19,7 @@ test('threads count on their own, and the sum is told by backend', () => {
   )
 })
 
-test('nothing is counted without memory, and what comes later is counted anew', () => {
+test('nothing is counted without memory, and what comes later is counted from 0', () => {
   const backendCounters = new BackendCounters(0, 1)
   backendCounters.add(1, BEGUN, 1)
   const [first, second] = [createBackendCounters(1, 4), createBackendCounters(1, 4)]

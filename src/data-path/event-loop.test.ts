@@ -20,14 +20,14 @@ function isOpen(fd: number): boolean {
   return tryCall('fcntl', fd, F_GETFD, 0) !== -1
 }
 
-test('an event of a file descriptor that another thread closed is not told to the next one with its number', () => {
+test('an event of a file descriptor that another thread closed does not reach the next one with its number', () => {
   const loop = new EventLoop()
-  const told: string[] = []
+  const events: string[] = []
   const fds = [aReadyFd(), aReadyFd()]
   for (const fd of fds) {
     loop.watch(fd, READABLE, {
       onEvents() {
-        told.push('first')
+        events.push('first')
         // As when it is handed over to another thread, which closes it at once.
         const other = fds.find((each) => each !== fd)!
         loop.unwatch(other)
@@ -36,7 +36,7 @@ test('an event of a file descriptor that another thread closed is not told to th
         expect(again).toBe(other)
         loop.watch(again, READABLE, {
           onEvents() {
-            told.push('again')
+            events.push('again')
             loop.close(again)
           },
         })
@@ -45,9 +45,9 @@ test('an event of a file descriptor that another thread closed is not told to th
     })
   }
   loop.turn(0)
-  expect(told).toEqual(['first'])
+  expect(events).toEqual(['first'])
   loop.turn(0)
-  expect(told).toEqual(['first', 'again'])
+  expect(events).toEqual(['first', 'again'])
   loop.dispose()
 })
 

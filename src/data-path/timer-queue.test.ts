@@ -30,7 +30,7 @@ describe('TimerQueue', () => {
     expect(expired).toEqual(['b'])
   })
 
-  test('start() of an item that waits begins its time anew', () => {
+  test('start() of an item that waits begins its time again', () => {
     const { queue, expired } = aQueue(100)
     queue.start('a', 0)
     queue.start('a', 90)

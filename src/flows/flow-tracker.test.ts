@@ -76,7 +76,7 @@ test.each([
   expect(records.at(-1)).toMatchObject({ event: 'ended', end })
 })
 
-test('the end is told once: the kernel forgets a connection some time after it closed', () => {
+test('the end is reported once: the kernel forgets a connection some time after it closed', () => {
   const { records, tracker } = open()
   tracker.add(event('begun'))
   tracker.add(event('closing', { tcpState: CLOSE }))
@@ -84,7 +84,7 @@ test('the end is told once: the kernel forgets a connection some time after it c
   expect(records.map(({ event: what }) => what)).toEqual(['begun', 'ended'])
 })
 
-test('of a connection that began before, the end is told without a duration', () => {
+test('of a connection that began before, the end is reported without a duration', () => {
   const { records, tracker } = open()
   tracker.add(event('closing', { tcpState: TIME_WAIT }))
   expect(records).toHaveLength(1)
@@ -121,7 +121,7 @@ test('a service of which the proxy has just heard is looked up once more', () =>
   expect(records.map(({ event: what }) => what)).toEqual(['begun', 'ended'])
 })
 
-test('beyond the limit connections are counted, and neither their beginning nor their end is told', () => {
+test('beyond the limit connections are counted, and neither their beginning nor their end is reported', () => {
   const { records, tracker } = open()
   for (let id = 1; id <= MOST_A_SECOND + 3; id++) tracker.add(event('begun', { id }))
   for (let id = 1; id <= MOST_A_SECOND + 3; id++) tracker.add(event('closing', { id, tcpState: TIME_WAIT }))
@@ -132,7 +132,7 @@ test('beyond the limit connections are counted, and neither their beginning nor 
   expect(records).toHaveLength(2 * MOST_A_SECOND + 1)
 })
 
-test('a connection without an answer is told after some seconds, once', async () => {
+test('a connection without an answer is reported after some seconds, once', async () => {
   const { clock, records, tracker } = open({ isAnswered: ({ id }) => (id === 3 ? undefined : id !== 1) })
   for (const id of [1, 2, 3, 4]) tracker.add(event('begun', { id }))
   tracker.add(event('closing', { id: 4, tcpState: TIME_WAIT }))

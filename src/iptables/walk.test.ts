@@ -26,7 +26,7 @@ const packet = {
 } as const
 const around = { isLocalAddress: () => false, random: () => 0, now: () => 100_000 }
 
-test('a client that affinity remembers is told, and until when', () => {
+test('a client that affinity remembers is reported, and until when', () => {
   const recent = new Map([['KUBE-SEP-2', new Map([[packet.source, 50_000]])]])
   const way = walkableTables(saved, recent, 'tables').walk(packet, around)
   expect([way.destination, way.affinityEntry]).toEqual([

@@ -76,7 +76,7 @@ describe('IpvsAudit', () => {
     expect(audit.check({ servers: 0, destinations: 0 })).toBe(false)
   })
 
-  test('tells each difference once, and again when it comes again', () => {
+  test('reports each difference once, and again when it comes again', () => {
     const audit = new IpvsAudit()
     audit.reset([state(2)])
     expect(audit.check({ servers: 1, destinations: 1 })).toBe(false)

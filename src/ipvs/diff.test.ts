@@ -128,7 +128,7 @@ describe('diffState()', () => {
     expect(ops).toEqual([{ op: 'deleteServer', server: server(81) }])
   })
 
-  test('makes destinations anew that do not use NAT', () => {
+  test('makes destinations again that do not use NAT', () => {
     const kernel = new MemoryIpvs()
     carryOut(kernel, diffPlans([], [planned(80, 1)], noneDraining))
     kernel.count('10.1.0.1', { isNat: false })

@@ -104,7 +104,7 @@ describe('DrainList', () => {
     }
   })
 
-  test('check() starts anew with each answer', () => {
+  test('check() starts again with each answer', () => {
     list.retire([{ server, destination: backend }], 0)
     for (let second = 0; second < 60; second++) {
       const packets = { packetsIn: BigInt(10 + second), packetsOut: BigInt(1 + Math.floor(second / 10)) }

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { isOlderVersion, KnownVersions } from './known-versions.ts'
 
-test('KnownVersions.set() tells whether the version is new', () => {
+test('KnownVersions.set() says whether the version is new', () => {
   const known = new KnownVersions()
   expect([known.set('a', '1'), known.set('a', '1'), known.set('a', '2')]).toEqual([true, false, true])
 })

@@ -401,7 +401,7 @@ describe('runReflector() and a server that refuses', () => {
     const index = rig.server.requests.findIndex(({ query }) => query['watch'] === undefined)
     expect(index).toBe(6)
     const [refused, expired, list] = rig.server.requests.slice(index - 2).map(({ atMs }) => atMs)
-    // It begins anew. Had it gone on as before, it would have waited twice as long as the last time.
+    // It starts again. Had it gone on as before, it would have waited twice as long as the last time.
     expect(list! - expired!).toBeLessThan(expired! - refused!)
   })
 

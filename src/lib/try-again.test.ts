@@ -21,7 +21,7 @@ function open(work: (attempt: number) => boolean) {
   return { clock, attempts, said, attempt, again }
 }
 
-test('the pauses double up to a limit, and begin anew after a success', async () => {
+test('the pauses double up to a limit, and start again after a success', async () => {
   const { clock, attempts, said, attempt } = open((number) => number === 7 || number > 8)
   attempt()
   await clock.advance(60_000)

@@ -1,4 +1,4 @@
-// Hears when another program changes addresses: those of our link, or those that the machine has besides.
+// Notices when another program changes addresses: those of our link, or those that the machine has besides.
 
 import { KernelError } from '../lib/errors.ts'
 import { type Family, familyOf, formatIp } from '../lib/ip.ts'
@@ -15,19 +15,19 @@ export function watchLink(
   onChange: (family: Family) => void,
 ): { close(): void } {
   const others = new Map<Family, string | undefined>()
-  const heard: Heard = { own: new Set(), foreign: new Set() }
+  const touched: Touched = { own: new Set(), foreign: new Set() }
   const subscription = subscribe(NETLINK_ROUTE, {
     groups: [RTNLGRP_IPV4_IFADDR, RTNLGRP_IPV6_IFADDR],
-    onMessage: (message) => hear(message, drivers, heard),
+    onMessage: (message) => note(message, drivers, touched),
     // It may have been anything.
-    onLost: () => drivers.forEach((_, family) => heard.own.add(family)),
+    onLost: () => drivers.forEach((_, family) => touched.own.add(family)),
     onRead: () => {
       for (const [family, driver] of drivers) {
-        const isForeign = heard.foreign.delete(family)
+        const isForeign = touched.foreign.delete(family)
         // Routers keep announcing addresses that the machine has already.
         const now = isForeign ? readOthers(driver, family) : others.get(family)
         const isUnknown = isForeign && now === undefined
-        const isChanged = heard.own.delete(family) || isUnknown || now !== others.get(family)
+        const isChanged = touched.own.delete(family) || isUnknown || now !== others.get(family)
         others.set(family, now)
         if (isChanged) onChange(family)
       }
@@ -38,20 +38,20 @@ export function watchLink(
 }
 
 /** The families of which there were messages about our link, and about others, since they were looked at. */
-interface Heard {
+interface Touched {
   readonly own: Set<Family>
   readonly foreign: Set<Family>
 }
 
 /** Which process did it is unknown: the kernel announces a new IPv6 address later, and in its own name. What was done is known. */
-function hear(message: Message, drivers: ReadonlyMap<Family, LinkDriver>, { own, foreign }: Heard): void {
-  const heard = decodeAddress(message)
-  if (heard === undefined) return
-  const family = familyOf(heard.address)
+function note(message: Message, drivers: ReadonlyMap<Family, LinkDriver>, { own, foreign }: Touched): void {
+  const changed = decodeAddress(message)
+  if (changed === undefined) return
+  const family = familyOf(changed.address)
   const driver = drivers.get(family)
   if (driver === undefined) return
-  if (driver.index !== heard.link) foreign.add(family)
-  else if (driver.expects(formatIp(heard.address)) !== (message.type === RTM_NEWADDR)) own.add(family)
+  if (driver.index !== changed.link) foreign.add(family)
+  else if (driver.expects(formatIp(changed.address)) !== (message.type === RTM_NEWADDR)) own.add(family)
 }
 
 /** Undefined when the kernel does not say: then they may be anything, and the comparison that follows finds out. */

@@ -79,7 +79,7 @@ describe.each([
   })
 })
 
-test('a backend is told from others by its address and port', () => {
+test('a backend is reported from others by its address and port', () => {
   const idOf = (backend: Backend) => backendId(BackendList.of([backend]).recordAt(0))
   const backend: Backend = { ip: '10.0.0.1', port: 80, isLocal: true }
   expect(idOf({ ...backend, isLocal: false, weight: 9 })).toBe(idOf(backend))

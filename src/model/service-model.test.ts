@@ -239,7 +239,7 @@ test('ServiceModel believes the same of two slices that disagree, whichever came
 })
 
 describe('ServiceModel problems', () => {
-  test('are told once per object, not once per event', () => {
+  test('are reported once per object, not once per event', () => {
     const { model, told } = aModel()
     for (const address of ['10.1.0.1', '10.1.0.2']) model.setSlice(slice([address, 'garbage']))
     expect(told).toEqual([

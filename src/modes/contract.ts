@@ -53,7 +53,7 @@ export interface ModeSemantics {
    * listeners of the proxy.
    */
   readonly localhostNodePorts: 'never' | 'by rules' | 'by listeners'
-  /** Whether the node's own connections to external addresses hear that there are no endpoints. */
+  /** Whether the node's own connections to external addresses are refused where there are no endpoints. */
   readonly refusesNode: boolean
   /** The addresses of this node at which a node port without endpoints is refused. */
   readonly refusesNodePorts: 'where they are open' | 'on every address'

@@ -34,7 +34,7 @@ test('everything is passed on until nothing is left', () => {
   expect(drained()).toEqual(['whole', []])
 })
 
-test('what the kernel had to drop is told, and the rest is passed on', () => {
+test('what the kernel had to drop is reported, and the rest is passed on', () => {
   expect(drained(1, 'ENOBUFS', 2)).toEqual(['lost', [1, 2]])
 })
 

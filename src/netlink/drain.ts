@@ -1,4 +1,4 @@
-// Reads what waits in a netlink socket that hears of changes.
+// Reads what waits in a netlink socket that is subscribed to changes.
 
 import { KernelError } from '../lib/errors.ts'
 import { type Message, messagesOf } from './message.ts'

@@ -44,7 +44,7 @@ test('a probe greets by TCP and UDP, and a dial tells who answered and whom it s
   for (const socket of kept.values()) socket.close()
 })
 
-test('refusals, silence and other servers are told apart', async () => {
+test('refusals, silence and other servers are reported apart', async () => {
   const closed = await freePort()
   const other = createServer((socket) => socket.on('error', () => {}).end('HTTP/1.1 503 no\r\n\r\n')).listen(0)
   await once(other, 'listening')

@@ -62,7 +62,7 @@ test('what was heard of counts when there is a difference, and is timed', async 
   expect([drift.state.times, drift.state.found.length]).toEqual([21, 5])
 })
 
-test('a failure, a refusal and a wait are told with their reasons, since the first of them', async () => {
+test('a failure, a refusal and a wait are reported with their reasons, since the first of them', async () => {
   const { clock, drift, shown } = open()
   drift.applied({ isComparison: true, mayDiffer: true, operations: SOMETHING })
   drift.suspect()

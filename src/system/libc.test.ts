@@ -31,7 +31,7 @@ test('a call that has to succeed says what was attempted, and why it failed', ()
   expect(() => mustCall('close nothing', 'close', NO_FD)).toThrow(new KernelError('close nothing', 'EBADF'))
 })
 
-test('a number without a name is told as it is', () => {
+test('a number without a name is reported as it is', () => {
   expect(errnoName(2)).toBe('ENOENT')
   expect(errnoName(11)).toBe('EAGAIN')
   expect(errnoName(4095)).toBe('errno 4095')

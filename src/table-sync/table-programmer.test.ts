@@ -258,7 +258,7 @@ describe.each([
   it.each([
     ['that was never finished', { chains: new Map<string, Chain>() }],
     ['that another program has switched off', { isDormant: true } as const],
-  ])('makes a table anew %s: no packet sees it', async (_, state) => {
+  ])('makes a table again %s: no packet sees it', async (_, state) => {
     const whole = fromScratch(family, [])!
     const driver = new MemoryTable(family, { ...whole, ...state }, reading)
     await programmerFor(driver).syncAll(node, [])
@@ -405,7 +405,7 @@ describe('TableProgrammer', () => {
     expect(essence(driver.table)).toBe(essence(fromScratch(4, [two!])))
   })
 
-  it('does not make the table anew because the kernel lacks memory', async () => {
+  it('does not make the table again because the kernel lacks memory', async () => {
     const driver = new MemoryTable(4, fromScratch(4, [one!]))
     const programmer = programmerFor(driver)
     driver.failure = new KernelError('send 100000 bytes over netlink', 'ENOBUFS')
@@ -417,7 +417,7 @@ describe('TableProgrammer', () => {
     expect(driver.lastOps.map(({ op }) => op)).not.toContain('deleteTable')
   })
 
-  it('makes the table anew after the kernel has twice refused to change it', async () => {
+  it('makes the table again after the kernel has twice refused to change it', async () => {
     const driver = new MemoryTable(4, fromScratch(4, [one!]))
     const programmer = programmerFor(driver)
     for (let i = 0; i < 2; i++) {

@@ -62,12 +62,12 @@ test('what is not served is refused, or dropped where the frontend says nothing'
   expect(planRates(before, answer(2000, [closed]), () => true).rows).toMatchObject([{ refused: 0, dropped: 3 }])
 })
 
-test('the first answer, and one of counters that began anew, has no rates', () => {
+test('the first answer, and one of counters that started again, has no rates', () => {
   expect(planRates(undefined, answer(1000, [row]), never)).toMatchObject({ overMs: 0, rows: [] })
   expect(planRates(answer(1000, [row]), answer(2000, [row], 1500), never)).toMatchObject({ overMs: 0, rows: [] })
 })
 
-test('what the proxy itself carries is told by backend, and once more by frontend', () => {
+test('what the proxy itself carries is reported by backend, and once more by frontend', () => {
   const { frontend: _, refused: __, ...counts } = row
   const carried = { ...counts, backend: '10.1.0.1:8080', protocol: 'tcp', sentPackets: 0, receivedPackets: 0 }
   const before = { ...answer(1000, []), carried: [{ ...carried, begun: 4, receivedBytes: 4000 }] }

@@ -1,4 +1,4 @@
-// The server of the page over real HTTP: who is let in, and what a page hears.
+// The server of the page over real HTTP: who is let in, and what a page gets.
 
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { request, type IncomingHttpHeaders } from 'node:http'
@@ -214,73 +214,73 @@ test('the source is asked only while a page is open', async () => {
   await client.open()
   expect(source.listener).toBeUndefined()
   {
-    using first = client.listen()
-    await first.until('the first hears', () => undefined)
-    using second = client.listen()
-    await second.until('the second hears', () => undefined)
+    using first = client.openPage()
+    await first.until('the first has a snapshot', () => undefined)
+    using second = client.openPage()
+    await second.until('the second has a snapshot', () => undefined)
     expect([source.listener === undefined, server.pages]).toEqual([false, 2])
-    await eventually('traffic is told', () => (first.heard.traffic.length > 0 ? undefined : 'not yet'))
+    await eventually('traffic has come', () => (first.received.traffic.length > 0 ? undefined : 'not yet'))
   }
   await eventually('the last has gone', () => (source.listener === undefined ? undefined : 'it is listened to'))
   const { asked } = source
   await staysQuiet('nothing is asked', () => (source.asked === asked ? undefined : 'it is'), { forMs: 1200 })
 })
 
-test('changes that come together are told together, and what did not change is not told', async () => {
+test('changes that come together are reported together, and what did not change is not told', async () => {
   await client.open()
-  using ears = client.listen()
-  await ears.until('it hears', () => undefined)
+  using page = client.openPage()
+  await page.until('it has a snapshot', () => undefined)
   const before = source.made
   source.name = 'another'
   for (let i = 0; i < 100; i++) source.listener!.changed()
-  await ears.until('the change has come', ({ name }) => (name === 'another' ? undefined : name))
+  await page.until('the change has come', ({ name }) => (name === 'another' ? undefined : name))
   expect(source.made - before).toBeLessThan(4)
-  const told = ears.heard.update.length
+  const count = page.received.update.length
   for (let i = 0; i < 3; i++) {
     source.listener!.changed()
     await eventually('it was looked at', () => (source.made > before + i + 1 ? undefined : 'not yet'))
   }
-  expect(ears.heard.update).toHaveLength(told)
+  expect(page.received.update).toHaveLength(count)
 })
 
-test('a page hears everything once and then what is another one; one that comes later has the same', async () => {
+test('a page gets everything once and then what is another one; one that comes later has the same', async () => {
   await client.open()
-  using first = client.listen()
-  await first.until('it hears', () => undefined)
+  using first = client.openPage()
+  await first.until('it has a snapshot', () => undefined)
   for (const name of ['another', 'a third']) {
     source.name = name
     source.listener!.changed()
-    await first.until('the change has come', (heard) => (heard.name === name ? undefined : heard.name))
+    await first.until('the change has come', (snapshot) => (snapshot.name === name ? undefined : snapshot.name))
   }
-  expect(first.heard.snapshot).toHaveLength(1)
-  expect(first.heard.update.at(-1)!).toEqual({ fields: { name: { put: 'a third' } } })
+  expect(first.received.snapshot).toHaveLength(1)
+  expect(first.received.update.at(-1)!).toEqual({ fields: { name: { put: 'a third' } } })
   source.name = 'a fourth'
-  using second = client.listen()
-  await second.until('the second hears', () => undefined)
-  // It was looked at for the second page; the first is told what was seen.
-  await first.until('the first hears, too', ({ name }) => (name === 'a fourth' ? undefined : name))
+  using second = client.openPage()
+  await second.until('the second has a snapshot', () => undefined)
+  // It was looked at for the second page; the first gets what was seen.
+  await first.until('the first has it, too', ({ name }) => (name === 'a fourth' ? undefined : name))
   expect(second.last).toEqual(first.last)
 })
 
-test('a page that comes later hears of changes before it, up to a limit, and each once', async () => {
+test('a page that comes later gets the changes before it, up to a limit, and each once', async () => {
   await client.open()
-  using first = client.listen()
-  await first.until('it hears', () => undefined)
+  using first = client.openPage()
+  await first.until('it has a snapshot', () => undefined)
   const change = (doneMs: number) => ({ node: 'n', family: 4, doneMs, beganMs: doneMs - 1 }) as never
   for (let i = 0; i < 250; i++) source.listener!.synced(change(i))
   source.listener!.synced(change(249))
-  await eventually('all are told', () => (first.heard.change.length === 250 ? undefined : 'not yet'))
-  using second = client.listen()
-  await eventually('the newest are told', () => (second.heard.change.length === 200 ? undefined : 'not yet'))
-  expect(second.heard.change[0]!.id).toBe(51)
+  await eventually('all have come', () => (first.received.change.length === 250 ? undefined : 'not yet'))
+  using second = client.openPage()
+  await eventually('the newest have come', () => (second.received.change.length === 200 ? undefined : 'not yet'))
+  expect(second.received.change[0]!.id).toBe(51)
 })
 
-test('so many pages and no more; they are told of the end', async () => {
+test('so many pages and no more; they get the end', async () => {
   await client.open()
-  const all = Array.from({ length: 16 }, () => client.listen())
-  for (const ears of all) await ears.until('it hears', () => undefined)
+  const all = Array.from({ length: 16 }, () => client.openPage())
+  for (const page of all) await page.until('it has a snapshot', () => undefined)
   expect((await client.send(`${client.origin}/api/events`)).status).toBe(503)
   await server.close('Good night')
-  for (const ears of all)
-    await eventually('the end is told', () => (ears.heard.end[0]?.reason === 'Good night' ? undefined : 'not yet'))
+  for (const page of all)
+    await eventually('the end has come', () => (page.received.end[0]?.reason === 'Good night' ? undefined : 'not yet'))
 })

@@ -106,7 +106,7 @@ export const folders: readonly Folder[] = [
   },
   {
     folder: 'conntrack',
-    what: 'conntrack: flows as data, their bytes, the driver, the watch and what it tells of ends',
+    what: 'conntrack: flows as data, their bytes, the driver, the watch, and how connections ended',
     imports: [...tools, 'bpf'],
     effects: ['driver.ts', 'watch.ts', 'watch-ends.ts'],
   },

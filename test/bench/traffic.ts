@@ -1,10 +1,10 @@
-// What it costs to be looked at: a page of metrics with as much traffic as there is room for, and each packet while an asker looks.
+// What it costs to be looked at: a page of metrics with as much traffic as there is room for, and each packet while a client looks.
 //   npm run bench:traffic -- [service ports] [--pages]
 //
 // --pages: only the pages.
 //
 // Runs the built program against an API server on loopback, in a network namespace of its own, where one process has all
-// endpoints. With and without an asker by turns; compare columns of a line rather than runs. CPU is that of the process that pays:
+// endpoints. With and without a client by turns; compare columns of a line rather than runs. CPU is that of the process that pays:
 // the proxy for pages, the sender for packets that the kernel translates, the proxy for those that it carries itself.
 
 import { execFileSync, spawn, type ChildProcess } from 'node:child_process'
@@ -173,7 +173,7 @@ function readPage(port = 10249, path = '/metrics'): Promise<string> {
   })
 }
 
-/** An asker as `kube-proxy top` is one, while it is open. */
+/** A client as `kube-proxy top` is one, while it is open. */
 class Looker {
   readonly #client = new ControlClient(socket)
   #isOpen = true
@@ -223,7 +223,7 @@ function costOfPackets(): number {
   return spent / PACKETS
 }
 
-/** With an asker and without one, by turns: the best of each. */
+/** With a client and without one, by turns: the best of each. */
 async function byTurns(measure: () => Promise<number> | number): Promise<{ without: number; looked: number }> {
   const [without, looked]: [number[], number[]] = [[], []]
   // The first round warms up.

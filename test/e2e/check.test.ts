@@ -218,7 +218,7 @@ test('an API server that is away, and one that refuses', async () => {
   expect(codes(refused.report)).toContain('api-unauthorized')
 })
 
-test('a process without rights is told so, and so is one whose file is wrong', async () => {
+test('a process without rights is reported so, and so is one whose file is wrong', async () => {
   const { node } = rig.network
   const command = ['setpriv', '--bounding-set=-net_admin', '--inh-caps=-net_admin', ...proxyCommand()]
   const flags = ['check', '--proxy-mode=nftables', `--kubeconfig=${rig.cluster.kubeconfig}`]

@@ -208,7 +208,7 @@ export function testConnectRetry(mode: ModeName, options: RetryTestOptions = {})
 function testRefusals(retry: () => RetryRig): void {
   const localPod = () => retry().rig.network.sources.localPod
 
-  test('clients of a service whose endpoints all refuse are told so within 4 s', async () => {
+  test('clients of a service whose endpoints all refuse are reported so within 4 s', async () => {
     const { target } = await retry().serve({ fates: Array.from({ length: 6 }, () => 'refuse' as const) })
     for (let i = 0; i < 2; i++) {
       const { answer, ms } = await timed(tcpProbe(localPod(), target, patient()))
@@ -266,7 +266,7 @@ export function testEjections(retry: () => RetryRig, retried: string): void {
     expect(where.size).toBe(1)
     expect([...where][0]).not.toBe(at)
     expect(all).toContain([...where][0])
-    // It is remembered anew: the old one is back, and the client stays.
+    // It is remembered again: the old one is back, and the client stays.
     await eventually('it is ejected', async () => ((await retry().isEjected(at)) ? undefined : 'not yet'))
     retry().failing.clear(at, 'refuse')
     await eventually('it is back', async () => ((await retry().isEjected(at)) ? 'not yet' : undefined), {

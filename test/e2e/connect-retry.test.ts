@@ -115,7 +115,7 @@ test('a Service may decline, at any time', async () => {
 })
 
 // The last ones: they end the proxy.
-test('a table that another program removes is made anew', async () => {
+test('a table that another program removes is made again', async () => {
   const { node: netns } = retry().rig.network
   netns.run('nft', ['delete', 'table', 'ip', TABLE])
   await eventually('it is there', () =>

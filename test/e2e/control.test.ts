@@ -62,7 +62,7 @@ test('it tells what it knows and has decided', async () => {
   await expect(misspelt).rejects.toThrow('Cannot answer with only "object": must be objects or status')
 })
 
-test('what another program changes is told, and the plan has nothing left to do', async () => {
+test('what another program changes is reported, and the plan has nothing left to do', async () => {
   rig.network.node.run('nft', ['delete table ip kube-proxy'])
   await eventually('the drift is told', async () => {
     const { families } = await ask<StateAnswer>('state', { socket })

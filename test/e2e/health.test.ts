@@ -137,7 +137,7 @@ test('the metrics port tells mode, health and configuration to the node, and not
   expect(outside).toBeUndefined()
 })
 
-test('the start is told as an Event on the Node', async () => {
+test('the start is reported as an Event on the Node', async () => {
   await eventually('there is an Event', () => {
     const posted = rig.cluster.server.requests.filter(
       (request) => request.method === 'POST' && request.path.includes('/events'),

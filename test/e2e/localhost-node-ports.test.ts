@@ -108,7 +108,7 @@ test('an IPv6 socket that dials an IPv4 address reaches it', async () => {
   child.kill()
 })
 
-test('nobody notices that the proxy starts anew in its process, and listeners go with what asked for them', async () => {
+test('nobody notices that the proxy starts again in its process, and listeners go with what asked for them', async () => {
   const [tcp, udp] = [aNodePort(), aNodePort('UDP')]
   const file = join(folder, 'config.yaml')
   const gate = 'featureGates: {KubeProxyNFTablesLocalhostNodePorts: true}'
@@ -131,7 +131,7 @@ test('nobody notices that the proxy starts anew in its process, and listeners go
 
   configure(gate, localhost, 'clientConnection: {qps: 7}')
   const starts = () => proxy.log().split('Starting again').length - 1
-  await eventually('it starts anew', () => (starts() === 1 ? undefined : `${starts()} times`))
+  await eventually('it starts again', () => (starts() === 1 ? undefined : `${starts()} times`))
   await proxy.ready()
   await rig.settled()
   over.abort()
@@ -146,7 +146,7 @@ test('nobody notices that the proxy starts anew in its process, and listeners go
   configure(gate, localhost, 'clientConnection: {qps: 7}')
   await eventually('it is served', async () => complainUnless(await dial(tcp), 'localB'))
   configure(localhost)
-  await eventually('it starts anew', () => (starts() === 2 ? undefined : `${starts()} times`))
+  await eventually('it starts again', () => (starts() === 2 ? undefined : `${starts()} times`))
   await eventually('it is closed', async () => complainUnless(await dial(tcp), 'refused'))
   expect(await connection.say('once more')).toMatchObject({ kind: 'answered' })
   connection.close()

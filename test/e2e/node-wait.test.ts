@@ -74,7 +74,7 @@ test('node ports open when the Node has an address, and on that alone', async ()
   await proxy.ready()
   await rig.settled()
   expect(await nodePorts()).toEqual(['answered', 'refused'])
-  // An object that is made anew has none for a while. What was known stays.
+  // An object that is made again has none for a while. What was known stays.
   rig.cluster.put(nodeWithout('addresses'))
   await eventually('that is said', () =>
     proxy.log().includes('The Node has no addresses any more') ? undefined : proxy.logTail(),

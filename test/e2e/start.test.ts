@@ -39,7 +39,7 @@ test('with --bind-address-hard-fail a health port that is taken ends the program
   await squatter[Symbol.asyncDispose]()
 })
 
-test('a node name that matches nothing is told loudly, and after half a minute service begins all the same', async () => {
+test('a node name that matches nothing is reported loudly, and after half a minute service begins all the same', async () => {
   rig = await openRig()
   const service = put(aService())
   const startedMs = performance.now()

@@ -1,4 +1,4 @@
-// What kube-proxy leaves on a node with the services of the rehearsed swap. To write the recordings anew:
+// What kube-proxy leaves on a node with the services of the rehearsed swap. To write the recordings again:
 //
 //     sudo GO_KUBE_PROXY=/usr/local/bin/kube-proxy npx vitest run --project e2e test/e2e/swap-recordings.test.ts -u
 //

@@ -39,7 +39,7 @@ test('in userspace mode the new process takes over, and the old one lets its con
   // New connections, and those that were open: of both, none.
   const losses = (await clients.stop()).flatMap((report) => report.losses)
   expect(losses.filter((loss) => !loss.startsWith('a udp flow'))).toEqual([])
-  // A UDP flow goes on with the new process, which chooses its backend anew.
+  // A UDP flow goes on with the new process, which chooses its backend again.
   expect(losses.filter((loss) => !/ moved: /.test(loss)).length).toBeLessThan(10)
   expect(await old.exited, old.logTail()).toBe('0')
   await next.ready()

@@ -1,5 +1,5 @@
 // The Helm chart makes the same objects as the kustomize base. Helm is no package of Debian's or npm's: what it makes of the chart is
-// kept in test/golden/chart and made anew where there is a helm: HELM=/path/to/helm UPDATE=1 npx vitest run --project unit test/golden/chart.test.ts
+// kept in test/golden/chart and made again where there is a helm: HELM=/path/to/helm UPDATE=1 npx vitest run --project unit test/golden/chart.test.ts
 
 import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'

@@ -85,7 +85,7 @@ describe.skipIf(!isRoot)('Conntrack (needs root)', () => {
     ])
   })
 
-  it('find() tells whether there was an answer, and the zone', async () => {
+  it('find() says whether there was an answer, and the zone', async () => {
     insert({ src: '10.0.0.1', dst: '10.96.0.10', sport: 1, dport: 53, isAnswered: true })
     insert({ src: '10.0.0.2', dst: '10.96.0.10', sport: 1, dport: 53, zone: 7 })
     const flows = (await tracker.find({ family: 4, protocol: UDP }, all)).toSorted((a, b) => a.zone - b.zone)

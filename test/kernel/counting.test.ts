@@ -1,4 +1,4 @@
-// The table that counts while an asker looks, in a real kernel with real connections.
+// The table that counts while a client looks, in a real kernel with real connections.
 
 import { asBytes, type Bytes } from '../../src/lib/ip.ts'
 import { createServer, connect, type AddressInfo } from 'node:net'

@@ -70,7 +70,7 @@ describe.skipIf(!isRoot)('NftablesDriver (needs root)', () => {
     expect(driver.readElements(services)).toHaveLength(2)
   })
 
-  it('apply() deletes the table whether it exists or not, and can make it anew at once', () => {
+  it('apply() deletes the table whether it exists or not, and can make it again at once', () => {
     driver.apply([{ op: 'deleteTable' }])
     driver.apply([...create, { op: 'addElements', set: services, elements: [service(1)] }])
     driver.apply([{ op: 'deleteTable' }, ...create])

@@ -51,7 +51,7 @@ describe.skipIf(!isRoot)('the names in our tables (needs root)', () => {
     const sides = open()
     for (const { sync } of sides) await sync()
     expect(() => removeLeftovers(silentLogger)).toThrow('kube-proxy has not taken it over')
-    // It writes its own chains anew.
+    // It writes its own chains again.
     const flushes = theirs.filter((name) => name.startsWith('chain') && namesIn(listWithNft()).includes(name))
     loadWithNft(
       flushes.flatMap((name) => ['ip', 'ip6'].map((ip) => `flush chain ${ip} kube-proxy ${name.slice(6)}\n`)).join('') +

@@ -169,7 +169,7 @@ describe.skipIf(why !== undefined)('connect()', () => {
     expect(peerOfUdp('10.96.0.1', 80)).toBe('10.96.0.1')
   })
 
-  it('tells the truth of a socket that was connected anew, elsewhere', async () => {
+  it('tells the truth of a socket that was connected again, elsewhere', async () => {
     const choice = open()
     await follow(choice, 4, [aView(1, ['10.1.0.1'])])
     const AF_UNSPEC = new Uint8Array(16)

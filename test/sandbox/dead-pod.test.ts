@@ -54,7 +54,7 @@ describeModes({
 
   define(test, mode) {
     for (const fate of ['refuse', 'hang', 'die'] as const) {
-      test(`${CLIENTS} clients of three pods, of which one is told to ${fate}`, async (sandbox) => {
+      test(`${CLIENTS} clients of three pods, of which one is reported to ${fate}`, async (sandbox) => {
         const { spec } = await sandbox.api.get(`${namespace}/services/whoami`)
         await eventually('all pods serve, and the proxies have heard of the annotation', async () => {
           const pods = await readyPods(sandbox)

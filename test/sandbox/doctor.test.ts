@@ -312,7 +312,7 @@ describe('of the node, one after the other', () => {
     expect(printed.trim().split('\n')).toEqual(['1', 'status 130', '0', '0'])
   })
 
-  // Its commands are typed, and what they print stands below them. `vitest -u` writes it anew.
+  // Its commands are typed, and what they print stands below them. `vitest -u` writes it again.
   test('the screens of the guide are what its commands print', async () => {
     const guide = join(import.meta.dirname, '../../docs/guides/my-service-does-not-answer.md')
     const text = readFileSync(guide, 'utf8')

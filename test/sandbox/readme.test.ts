@@ -1,5 +1,5 @@
 // The transcript in README.md is what a person sees: it is made by typing its commands. What differs from run to run (names
-// of pods, addresses that are given out, times) may differ; everything else may not. `vitest -u` writes it anew.
+// of pods, addresses that are given out, times) may differ; everything else may not. `vitest -u` writes it again.
 
 import { spawnSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'

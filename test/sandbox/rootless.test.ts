@@ -94,7 +94,7 @@ describe('a user without root', () => {
     expect(asNobody([program, 'sandbox', 'down'])).toMatchObject({ status: 0, stdout: 'Sandbox sandbox is down.\n' })
   })
 
-  test('is told what is needed where user namespaces are not allowed', () => {
+  test('is reported what is needed where user namespaces are not allowed', () => {
     const tools = join(folder, 'tools')
     mkdirSync(tools, { recursive: true })
     writeFileSync(
@@ -111,7 +111,7 @@ describe('a user without root', () => {
     })
   })
 
-  test('is told which package has what is missing', () => {
+  test('is reported which package has what is missing', () => {
     const tools = join(folder, 'few')
     mkdirSync(tools, { recursive: true })
     for (const tool of ['sh', 'node', 'find', 'head', 'readlink', 'dirname']) {

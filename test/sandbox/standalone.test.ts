@@ -106,7 +106,7 @@ test('a file that is replaced by another one takes effect', async () => {
   })
 })
 
-test('a mistake is told with file, line and reason, and what was loaded stays', async () => {
+test('a mistake is reported with file, line and reason, and what was loaded stays', async () => {
   edit((text) => text.replace('[198.51.100.12]', '[198.51.100.512]'))
   const line =
     readFileSync(file, 'utf8')

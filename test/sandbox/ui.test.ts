@@ -53,8 +53,8 @@ describeModes({
     test('nothing is counted or remembered before a page is open, nor after', async (sandbox) => {
       await isQuiet(sandbox)
       {
-        using ears = client.listen()
-        await eventually('a page hears of traffic', () => (ears.heard.traffic.length > 1 ? undefined : 'not yet'))
+        using page = client.openPage()
+        await eventually('a page gets traffic', () => (page.received.traffic.length > 1 ? undefined : 'not yet'))
         if (mode !== 'userspace') expect(await countingTables(sandbox)).toBe(2)
       }
       await eventually('the tables are gone', async () =>
@@ -63,20 +63,20 @@ describeModes({
       await isQuiet(sandbox)
     })
 
-    test('a change is told with what it did to the kernel', async () => {
-      using ears = client.listen()
-      await ears.until('there are three backends', hasBackends(3))
+    test('a change is reported with what it did to the kernel', async () => {
+      using page = client.openPage()
+      await page.until('there are three backends', hasBackends(3))
       const answer = await client.act({ action: 'scale', ...deployment, replicas: 4 })
       expect(answer).toMatchObject({ ok: true, command: 'kubectl scale deployment whoami --replicas=4' })
-      await ears.until('there are four backends', hasBackends(4))
+      await page.until('there are four backends', hasBackends(4))
       for (const node of ['node-1', 'node-2']) {
         await eventually(`${node} has told of it`, () => {
-          const found = ears.heard.change.find(
+          const found = page.received.change.find(
             (change) => change.node === node && change.commands.some((line) => words[mode]!.test(line)),
           )
           if (found === undefined) {
             return JSON.stringify(
-              ears.heard.change.filter((change) => change.node === node).map(({ commands }) => commands),
+              page.received.change.filter((change) => change.node === node).map(({ commands }) => commands),
             )
           }
           expect(found).toMatchObject({ mode, family: 4, why: 'event', ports: ['default/whoami'] })
@@ -89,22 +89,22 @@ describeModes({
         })
       }
       await client.act({ action: 'scale', ...deployment, replicas: 3 })
-      await ears.until('there are three again', hasBackends(3))
+      await page.until('there are three again', hasBackends(3))
     })
 
     test('what a load meets is counted, and told by pod', async () => {
-      using ears = client.listen()
-      await ears.until('there are three backends', hasBackends(3))
+      using page = client.openPage()
+      await page.until('there are three backends', hasBackends(3))
       const request = { from: 'outside', to: 'default/whoami', perSecond: 40 }
       expect(await client.act({ action: 'load', ...request })).toMatchObject({ ok: true })
       await eventually('all pods have answered', () => {
-        const { byPod = {}, failed } = ears.heard.load.at(-1) ?? {}
+        const { byPod = {}, failed } = page.received.load.at(-1) ?? {}
         expect(failed ?? 0).toBe(0)
         return Object.keys(byPod).length === 3 ? undefined : JSON.stringify(byPod)
       })
-      const backends = serviceOf(ears.last!).ports[0]!.backends.map(({ address }) => address)
+      const backends = serviceOf(page.last!).ports[0]!.backends.map(({ address }) => address)
       await eventually('each backend has its share', () => {
-        const rows = ears.heard.traffic.flatMap(({ nodes }) => nodes.flatMap((node) => node.rows))
+        const rows = page.received.traffic.flatMap(({ nodes }) => nodes.flatMap((node) => node.rows))
         // The userspace mode tells frontends and backends apart: what came, and where the proxy carried it.
         if (mode === 'userspace')
           expect(rows.filter((row) => row.frontend !== null && row.backend !== null)).toEqual([])
@@ -112,12 +112,12 @@ describeModes({
         return backends.every((backend) => seen.has(backend)) ? undefined : JSON.stringify([...seen])
       })
       await client.act({ action: 'load-end' })
-      await eventually('its end is told', () => (ears.heard.load.at(-1)?.running === false ? undefined : 'it runs'))
+      await eventually('its end has come', () => (page.received.load.at(-1)?.running === false ? undefined : 'it runs'))
     })
 
     test('what some clients alone are denied is counted', async (sandbox) => {
-      using ears = client.listen()
-      const snapshot = await ears.until('both are ready', bothReady)
+      using page = client.openPage()
+      const snapshot = await page.until('both are ready', bothReady)
       const [address] = serviceOf(snapshot).loadBalancerIPs
       const ranges = (loadBalancerSourceRanges: string[] | null) =>
         sandbox.api.patch('/api/v1/namespaces/default/services/whoami', { spec: { loadBalancerSourceRanges } })
@@ -126,7 +126,7 @@ describeModes({
         'it is told who is not let in',
         () => {
           sandbox.run('exec', 'machine', '--', 'curl', '-s', '--max-time', '1', `http://${address}:3000`)
-          const rows = ears.heard.traffic.flatMap(({ nodes }) => nodes.flatMap((node) => node.rows))
+          const rows = page.received.traffic.flatMap(({ nodes }) => nodes.flatMap((node) => node.rows))
           const found = rows.find(({ dropped }) => dropped > 0)
           if (found === undefined) return JSON.stringify(rows)
           expect(found).toMatchObject({
@@ -140,10 +140,10 @@ describeModes({
         { withinMs: 15_000 },
       )
       await ranges(null)
-      await ears.until('all are let in again', (now) => serviceOf(now).loadBalancerSourceRanges[0])
+      await page.until('all are let in again', (now) => serviceOf(now).loadBalancerSourceRanges[0])
     })
 
-    test('a service is told in both languages, and they agree', async () => {
+    test('a service is reported in both languages, and they agree', async () => {
       const { pods } = await client.open()
       const detail = await client.ask<ServiceDetail>('/api/service?namespace=default&name=whoami&node=node-2')
       expect(detail).toMatchObject({ mode, node: 'node-2', kernel: [{ family: 4, error: null, differences: [] }] })
@@ -184,8 +184,8 @@ describeModes({
     })
 
     test('rules that are flushed come back, and the timeline says so', async () => {
-      using ears = client.listen()
-      const { apiServer } = await ears.until('there are three backends', hasBackends(3))
+      using page = client.openPage()
+      const { apiServer } = await page.until('there are three backends', hasBackends(3))
       expect(apiServer.state).toBe('there')
       const flushed = await client.act({ action: 'flush', node: 'node-1' })
       // Its program is not installed everywhere.
@@ -194,14 +194,14 @@ describeModes({
       await eventually(
         'they are restored',
         () => {
-          const healed = ears.heard.change.find(
+          const healed = page.received.change.find(
             ({ why, node, operations }) => why === 'heal' && node === 'node-1' && operations > 0,
           )
-          return healed === undefined ? JSON.stringify(ears.heard.change.map(({ why }) => why)) : undefined
+          return healed === undefined ? JSON.stringify(page.received.change.map(({ why }) => why)) : undefined
         },
         { withinMs: 15_000 },
       )
-      await ears.until('it counts as drift', ({ nodes }) =>
+      await page.until('it counts as drift', ({ nodes }) =>
         nodes[0]!.proxy.families.some(({ drifts }) => drifts > 0) ? undefined : 'not yet',
       )
     })
@@ -215,48 +215,48 @@ describeModes({
         metadata: { name: 'other' },
         spec: { selector: { app: 'whoami' }, ports: [{ port: 80, targetPort: 3000 }] },
       })
-      using ears = client.listen()
-      await ears.until('there are two services', (snapshot) =>
+      using page = client.openPage()
+      await page.until('there are two services', (snapshot) =>
         snapshot.services.some(({ name }) => name === 'other') ? undefined : 'one',
       )
       await client.act({ action: 'load', from: 'outside', to: 'default/other', perSecond: 20 })
       await eventually('it is answered', () => {
-        const load = ears.heard.load.at(-1)
+        const load = page.received.load.at(-1)
         return load?.request.to === 'default/other' && load.answered > 0 ? undefined : JSON.stringify(load)
       })
       await sandbox.api.delete(`${services}/other`)
       await eventually('the other service is asked', () => {
-        const load = ears.heard.load.at(-1)
+        const load = page.received.load.at(-1)
         return load?.request.to === 'default/whoami' && load.running && load.answered > 0
           ? undefined
           : JSON.stringify(load)
       })
-      expect(ears.heard.traffic.flatMap(({ outcomes }) => outcomes)).not.toEqual([])
+      expect(page.received.traffic.flatMap(({ outcomes }) => outcomes)).not.toEqual([])
     })
 
     test('pods that fail are shown, and what is shown is what was done', async () => {
-      using ears = client.listen()
-      const before = await ears.until('there are three backends', hasBackends(3))
+      using page = client.openPage()
+      const before = await page.until('there are three backends', hasBackends(3))
       const { name } = before.pods.find(({ namespace }) => namespace === 'default')!
       const how = await client.act({ action: 'fail', namespace: 'default', pod: name, how: 'die' })
       expect(how).toMatchObject({ ok: true, command: `kubectl annotate pod ${name} sandbox/fail=die --overwrite` })
-      await ears.until('it is not ready, and no node uses it', (snapshot) => {
+      await page.until('it is not ready, and no node uses it', (snapshot) => {
         const pod = snapshot.pods.find((each) => each.name === name)
         const backend = serviceOf(snapshot).ports[0]!.backends.find((each) => each.pod === `default/${name}`)
         const isOut = pod?.fail === 'die' && !pod.ready && Object.keys(backend?.notOn ?? {}).length === 2
         return isOut ? undefined : JSON.stringify([pod, backend])
       })
       await client.act({ action: 'fail', namespace: 'default', pod: name, how: 'none' })
-      await ears.until('it is well again', hasBackends(3))
+      await page.until('it is well again', hasBackends(3))
     })
 
     test('policies and affinity are changed', async () => {
-      using ears = client.listen()
-      await ears.until('there are three backends', hasBackends(3))
+      using page = client.openPage()
+      await page.until('there are three backends', hasBackends(3))
       const policy = { action: 'policy', ...service, field: 'externalTrafficPolicy' } as const
       expect(await client.act({ ...policy, value: 'Local' })).toMatchObject({ ok: true })
       await client.act({ action: 'affinity', ...service, value: 'ClientIP' })
-      await ears.until('both are shown', (snapshot) => {
+      await page.until('both are shown', (snapshot) => {
         const { externalTrafficPolicy, affinitySeconds, healthCheckNodePort } = serviceOf(snapshot)
         const isShown = externalTrafficPolicy === 'Local' && affinitySeconds === 10_800 && healthCheckNodePort !== null
         return isShown ? undefined : JSON.stringify(serviceOf(snapshot))
@@ -274,25 +274,25 @@ describeModes({
     })
 
     test('a proxy that is killed is away, and back', async () => {
-      using ears = client.listen()
-      const { nodes } = await ears.until('both are ready', bothReady)
+      using page = client.openPage()
+      const { nodes } = await page.until('both are ready', bothReady)
       const { pid } = nodes[1]!.proxy
       const killed = await client.act({ action: 'kill-proxy', node: 'node-2' })
       expect(killed).toMatchObject({ ok: true, command: `kill -KILL ${pid}` })
-      await ears.until('it is another process', (snapshot) => {
+      await page.until('it is another process', (snapshot) => {
         const { proxy } = snapshot.nodes[1]!
         return proxy.state === 'ready' && proxy.restarts === 1 && proxy.pid !== pid ? undefined : JSON.stringify(proxy)
       })
-      expect(ears.shown.some((snapshot) => snapshot.nodes[1]!.proxy.state !== 'ready')).toBe(true)
+      expect(page.shown.some((snapshot) => snapshot.nodes[1]!.proxy.state !== 'ready')).toBe(true)
     })
 
     test('without the API server the nodes stay as they are, and follow when it is back', async (sandbox) => {
-      using ears = client.listen()
-      await ears.until('both are ready', bothReady)
+      using page = client.openPage()
+      await page.until('both are ready', bothReady)
       expect(await client.act({ action: 'api-server-away' })).toMatchObject({ ok: true })
-      await ears.until('it is away', ({ apiServer }) => (apiServer.state === 'away' ? undefined : apiServer.state))
+      await page.until('it is away', ({ apiServer }) => (apiServer.state === 'away' ? undefined : apiServer.state))
       await client.act({ action: 'scale', ...deployment, replicas: 4 })
-      await ears.until('the API has a pod that no node knows of', (snapshot) => {
+      await page.until('the API has a pod that no node knows of', (snapshot) => {
         const { backends } = serviceOf(snapshot).ports[0]!
         const unknown = backends.find(
           ({ notOn }) => Object.values(notOn).join() === 'its proxy does not know of it,its proxy does not know of it',
@@ -300,23 +300,23 @@ describeModes({
         return unknown === undefined ? JSON.stringify(backends) : undefined
       })
       // At a terminal, as the page shows it.
-      expect(typed(sandbox, commandFor({ action: 'api-server-back' }, ears.last!))).toMatchObject({ status: 0 })
-      await ears.until('they know of it', hasBackends(4))
-      await ears.until('it is there', ({ apiServer }) => (apiServer.state === 'there' ? undefined : apiServer.state))
+      expect(typed(sandbox, commandFor({ action: 'api-server-back' }, page.last!))).toMatchObject({ status: 0 })
+      await page.until('they know of it', hasBackends(4))
+      await page.until('it is there', ({ apiServer }) => (apiServer.state === 'there' ? undefined : apiServer.state))
       await client.act({ action: 'scale', ...deployment, replicas: 3 })
-      await ears.until('there are three again', hasBackends(3))
+      await page.until('there are three again', hasBackends(3))
     })
 
     test('a node runs in another mode, by click and by command', async (sandbox) => {
       const other = 'iptables'
-      using ears = client.listen()
-      await ears.until('both are ready', bothReady)
+      using page = client.openPage()
+      await page.until('both are ready', bothReady)
       const changed = await client.act({ action: 'mode', node: 'node-2', mode: other })
       expect(changed).toMatchObject({
         ok: true,
         command: expect.stringMatching(`sandbox .*mode node-2 ${other}$`) as string,
       })
-      await ears.until(`node-2 runs in mode ${other}`, runsIn(other))
+      await page.until(`node-2 runs in mode ${other}`, runsIn(other))
       await sandbox.api.get('/api/v1/namespaces/default/pods')
       expect(
         await client.post<ExplainAnswer>('/api/explain', { from: 'node-2', to: 'default/whoami', send: true }),
@@ -325,15 +325,15 @@ describeModes({
       })
       const back = sandbox.run('mode', 'node-2', mode)
       expect(back).toMatchObject({ status: 0, stdout: `The proxy of node-2 runs in mode ${mode}.\n` })
-      await ears.until(`node-2 runs in mode ${mode}`, runsIn(mode))
+      await page.until(`node-2 runs in mode ${mode}`, runsIn(mode))
     })
 
     test('a pod that is deleted is replaced', async () => {
-      using ears = client.listen()
-      const before = await ears.until('there are three backends', hasBackends(3))
+      using page = client.openPage()
+      const before = await page.until('there are three backends', hasBackends(3))
       const { name } = before.pods.find(({ namespace }) => namespace === 'default')!
       expect(await client.act({ action: 'delete-pod', namespace: 'default', pod: name })).toMatchObject({ ok: true })
-      await ears.until('another has come', (snapshot) => {
+      await page.until('another has come', (snapshot) => {
         const isGone = !snapshot.pods.some((each) => each.name === name)
         return isGone ? hasBackends(3)(snapshot) : 'it is there'
       })
@@ -362,18 +362,18 @@ describeModes({
         expect(await browser.post<DoctorAnswer>('/api/doctor', {})).toMatchObject({ finding: null, services: [] })
         const detail = await browser.ask<ServiceDetail>('/api/service?namespace=default&name=whoami')
         expect(detail.kernel).toMatchObject([{ error: null, differences: [] }])
-        using ears = browser.listen()
+        using page = browser.openPage()
         await client.act({ action: 'scale', ...deployment, replicas: 4 })
-        await ears.until('it follows', hasBackends(4))
+        await page.until('it follows', hasBackends(4))
         await eventually('the change is told', () =>
-          ears.heard.change.some(({ commands }) => commands.some((line) => words[mode]!.test(line)))
+          page.received.change.some(({ commands }) => commands.some((line) => words[mode]!.test(line)))
             ? undefined
             : 'not yet',
         )
         await client.act({ action: 'scale', ...deployment, replicas: 3 })
-        await ears.until('it follows back', hasBackends(3))
+        await page.until('it follows back', hasBackends(3))
         started.end()
-        await eventually('the page is told of the end', () => (ears.heard.end.length === 1 ? undefined : 'not yet'))
+        await eventually('the page has got the end', () => (page.received.end.length === 1 ? undefined : 'not yet'))
       } finally {
         started.end()
       }
@@ -424,17 +424,17 @@ async function countingTables(sandbox: SandboxProcess): Promise<number> {
   return count
 }
 
-/** A proxy that remembers nothing tells a new asker of its last comparison at most. */
+/** A proxy that remembers nothing gives a new client its last comparison at most. */
 async function isQuiet(sandbox: SandboxProcess): Promise<void> {
   expect(await countingTables(sandbox)).toBe(0)
   const log = spawnSync('tail', ['-n', '1', sandbox.path('node-1.log')], { encoding: 'utf8' }).stdout
   expect(log).not.toContain('Counting traffic, because')
-  const asker = new ControlClient(sandbox.path('node-1.sock'))
+  const control = new ControlClient(sandbox.path('node-1.sock'))
   try {
-    const { changes } = await asker.ask<{ changes: { why: string }[] }>('changes')
+    const { changes } = await control.ask<{ changes: { why: string }[] }>('changes')
     expect(changes.filter(({ why }) => why === 'event')).toEqual([])
   } finally {
-    asker.close()
+    control.close()
     await sleep(20)
   }
 }

@@ -140,7 +140,7 @@ export class Faults {
     }
   }
 
-  /** Settings that rules depend on, and some that make the proxy begin anew within its process. */
+  /** Settings that rules depend on, and some that make the proxy start again within its process. */
   #changeConfiguration(): Fault {
     const section = this.#mode === 'nftables' ? 'nftables' : 'iptables'
     const turn = this.#configurations++

@@ -24,7 +24,7 @@ export interface Excuse {
   readonly covers: (loss: Loss) => boolean
 }
 
-export interface Tally {
+export interface Counts {
   made: number
   answered: number
   lost: number
@@ -37,10 +37,10 @@ const NEAR_MS = 3000
 
 export class Ledger {
   readonly startedMs = performance.now()
-  readonly tallies: Record<Loss['kind'], Tally> = {
-    'new tcp': emptyTally(),
-    'long tcp': emptyTally(),
-    udp: emptyTally(),
+  readonly counts: Record<Loss['kind'], Counts> = {
+    'new tcp': noneYet(),
+    'long tcp': noneYet(),
+    udp: noneYet(),
   }
   /** Losses that nothing excuses, the first of them in full. */
   readonly unexcused: string[] = []
@@ -52,11 +52,11 @@ export class Ledger {
   readonly #events: { readonly atMs: number; readonly what: string }[] = []
 
   get lost(): number {
-    return Object.values(this.tallies).reduce((sum, { lost }) => sum + lost, 0)
+    return Object.values(this.counts).reduce((sum, { lost }) => sum + lost, 0)
   }
 
   get excused(): number {
-    return Object.values(this.tallies).reduce((sum, { excused }) => sum + excused, 0)
+    return Object.values(this.counts).reduce((sum, { excused }) => sum + excused, 0)
   }
 
   /** Notes something that was done to the cluster, to be told with what was lost around it. */
@@ -77,19 +77,19 @@ export class Ledger {
   }
 
   lose(loss: Loss): void {
-    const tally = this.tallies[loss.kind]
+    const counts = this.counts[loss.kind]
     const excuse = this.#excuses.find(
       ({ sinceMs, untilMs, covers }) => loss.endedMs >= sinceMs && loss.sinceMs <= untilMs && covers(loss),
     )
     let line = this.#describe(loss)
     if (excuse === undefined) {
-      tally.lost++
+      counts.lost++
       line += `, which was at ${timeOfDay(loss.sinceMs)}${this.#circumstances(loss)}`
       if (this.unexcused.length < MAX_LOSSES) this.unexcused.push(line)
       console.log(`LOST ${line}`)
       return
     }
-    tally.excused++
+    counts.excused++
     this.excusedBy.set(excuse.name, (this.excusedBy.get(excuse.name) ?? 0) + 1)
     if (!this.examples.has(excuse.name)) this.examples.set(excuse.name, line)
   }
@@ -118,6 +118,6 @@ function timeOfDay(ms: number): string {
   return new Date(performance.timeOrigin + ms).toISOString().slice(11, 23)
 }
 
-function emptyTally(): Tally {
+function noneYet(): Counts {
   return { made: 0, answered: 0, lost: 0, excused: 0 }
 }

@@ -53,11 +53,11 @@ export class Findings {
 
   /** One line while it runs. */
   line(): string {
-    const { tallies, lost, excused } = this.#ledger
+    const { counts, lost, excused } = this.#ledger
     const seconds = Math.round((performance.now() - this.#ledger.startedMs) / 1000)
     const { medianMs, p99Ms, worstMs } = this.#convergence()
     return [
-      `${seconds} s: made ${tallies['new tcp'].made} tcp, ${tallies['long tcp'].made} long, ${tallies.udp.made} udp`,
+      `${seconds} s: made ${counts['new tcp'].made} tcp, ${counts['long tcp'].made} long, ${counts.udp.made} udp`,
       `lost ${lost}, excused ${excused}`,
       `${sum(this.changes)} changes (median ${ms(medianMs)}, p99 ${ms(p99Ms)}, worst ${ms(worstMs)}), ${sum(this.faults)} faults`,
       this.#growth.latest(),
@@ -65,12 +65,12 @@ export class Findings {
   }
 
   report(options: SoakOptions): Report {
-    const { tallies, lost, unexcused, excusedBy, slow, startedMs } = this.#ledger
+    const { counts, lost, unexcused, excusedBy, slow, startedMs } = this.#ledger
     const kinds = Object.keys(this.#growth.kernelAtEnd)
     return {
       options,
       seconds: Math.round((performance.now() - startedMs) / 1000),
-      made: Object.fromEntries(Object.entries(tallies).map(([kind, { made }]) => [kind, made])),
+      made: Object.fromEntries(Object.entries(counts).map(([kind, { made }]) => [kind, made])),
       lost,
       losses: unexcused,
       excused: Object.fromEntries(excusedBy),

@@ -82,41 +82,41 @@ export class Traffic {
   /** A new connection, one question, one answer. */
   async #connect(from: Vantage): Promise<void> {
     const path = this.#pickPath(from, [...steadyServices, policyService, stickyService], 'tcp')
-    const tally = this.#ledger.tallies['new tcp']
+    const counts = this.#ledger.counts['new tcp']
     const sinceMs = performance.now()
-    tally.made++
+    counts.made++
     const result = await exchange(from.netns, path.target, SILENCE_MS)
     if ('why' in result) return this.#lose('new tcp', path, { pod: undefined, why: result.why, sinceMs })
-    tally.answered++
+    counts.answered++
     if (result.tookMs > SLOW_MS) this.#ledger.slow++
   }
 
   /** A connection on which something is said every second, for up to a minute. */
   async #stream(from: Vantage): Promise<void> {
     const path = this.#pickPath(from, steadyServices, 'tcp')
-    const tally = this.#ledger.tallies['long tcp']
-    tally.made++
+    const counts = this.#ledger.counts['long tcp']
+    counts.made++
     const end = await openStream(from.netns, path.target, {
       silenceMs: SILENCE_MS + 1000,
       lifeMs: this.#random.between(10_000, 60_000),
       signal: this.#stopping.signal,
     })
-    if (end.why === undefined) tally.answered++
+    if (end.why === undefined) counts.answered++
     else this.#lose('long tcp', path, { pod: end.pod, why: end.why, sinceMs: end.lastHeardMs })
   }
 
   /** Questions and answers by datagrams, all from one port. */
   async #talk(from: Vantage): Promise<void> {
     const path = this.#pickPath(from, [...steadyServices, policyService, stickyService], 'udp')
-    const tally = this.#ledger.tallies.udp
+    const counts = this.#ledger.counts.udp
     using flow = await UdpFlow.open(from.netns, path.target)
     const endMs = performance.now() + this.#random.between(5000, 30_000)
     while (performance.now() < endMs && !this.#stopping.signal.aborted) {
       const { pod } = flow
       const sinceMs = performance.now()
-      tally.made++
+      counts.made++
       const why = await flow.ask(SILENCE_MS)
-      if (why === undefined) tally.answered++
+      if (why === undefined) counts.answered++
       else this.#lose('udp', path, { pod, why, sinceMs })
       await this.#sleep(PAUSE_MS)
     }

@@ -1,3 +1,3 @@
-/** Whether texts that tests compare with are to be written anew: `vitest -u`. */
+/** Whether texts that tests compare with are to be written again: `vitest -u`. */
 export const isWritten: boolean =
   process.argv.some((argument) => argument === '-u' || argument === '--update') || process.env['UPDATE'] === '1'

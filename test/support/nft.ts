@@ -33,7 +33,7 @@ export function listJsonWithNft(): readonly Record<string, Record<string, unknow
     })
 }
 
-/** What it takes to make this table, and to make it anew when it exists. */
+/** What it takes to make this table, and to make it again when it exists. */
 export function opsToCreate(table: Table): Op[] {
   const chains = [...table.chains.values()]
   return [

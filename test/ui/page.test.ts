@@ -121,7 +121,7 @@ describe.skipIf(chromiumPath === undefined)('the page of a sandbox (needs Chromi
   })
 
   describe('a service', () => {
-    test('is told in both languages, and pointing at one shows the other', async () => {
+    test('is reported in both languages, and pointing at one shows the other', async () => {
       await goTo(page, 'Service')
       const frontend = page.locator('[data-frontend]').filter({ hasText: 'cluster IP' })
       await frontend.waitFor()
@@ -227,7 +227,7 @@ describe.skipIf(chromiumPath === undefined)('the page of a sandbox (needs Chromi
     })
   })
 
-  test('what kubectl changes is told with the difference, the size and the time', async () => {
+  test('what kubectl changes is reported with the difference, the size and the time', async () => {
     await goTo(page, 'Changes')
     await stage.sandbox.api.patch('/apis/apps/v1/namespaces/default/deployments/whoami', { spec: { replicas: 4 } })
     const change = page

@@ -9,7 +9,7 @@ const tcp = `  sl  local_address rem_address   st tx_queue rx_queue tr tm->when 
 const tcp6 = `   0: 00000000000000000000000001000000:2809 00000000000000000000000000000000:0000 0A 0:0 0:0 0 0 0 4 1
 `
 
-test('what listens is told from what is connected, and blocks the addresses that it blocks', () => {
+test('what listens is reported from what is connected, and blocks the addresses that it blocks', () => {
   const listeners = parseListeners(tcp)
   expect(listeners.map(({ port }) => port)).toEqual([10249, 10256])
   expect(isTaken(listeners, '127.0.0.1', 10249)).toBe(true)

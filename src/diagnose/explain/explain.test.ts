@@ -139,7 +139,7 @@ describe('the choice at connect()', () => {
   const choosing = { ...known, socketBalancing: '/sys/fs/cgroup/kubepods.slice' }
   const atConnect = (question: Question) => explain(prepare(choosing, question), undefined).atConnect
 
-  it('is told to whom it may concern', () => {
+  it('is for those whom it may concern', () => {
     expect(atConnect({ from: 'client', to: 'web' })).toContain('a process of the cgroup /sys/fs/cgroup/kubepods.slice')
     const text = formatText(explain(prepare(choosing, { from: 'node', to: 'web' }), undefined))
     expect(text).toMatch(/^connect\(\)\s+a process of the cgroup/m)

@@ -48,7 +48,7 @@ describe.each([json, protobuf])('WatchParser of $watchContentType', (encoding) =
   ])
   const expected = ['set default/a 1', 'set default/a 2', 'bookmark 3', 'delete default/a 4', 'error 410 Expired']
 
-  test('push() tells every type of event', () => {
+  test('push() says every type of event', () => {
     expect(parse(services, encoding, [stream]).map(sketch)).toEqual(expected)
   })
 
@@ -62,7 +62,7 @@ describe.each([json, protobuf])('WatchParser of $watchContentType', (encoding) =
     )
   })
 
-  test('pendingBytes tells that a frame is incomplete', () => {
+  test('pendingBytes says that a frame is incomplete', () => {
     const parser = watchParserFor(encoding.watchContentType, services, pool)
     const frames: WatchFrame<Service>[] = []
     parser.push(stream.subarray(0, 10), frames)

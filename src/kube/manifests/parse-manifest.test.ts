@@ -121,7 +121,7 @@ describe('parseManifest()', () => {
     ])
   })
 
-  test('tells all that is wrong at once', () => {
+  test('reports all that is wrong at once', () => {
     const text = good.replace('10.0.0.1', 'x').replace('port: 80\n', 'port: 0\n').replace('IPv4', 'ipv4')
     expect(remarksOf(text)).toHaveLength(3)
   })

@@ -12,10 +12,10 @@ function service(name: string, clusterIP: string): string {
   return `apiVersion: v1\nkind: Service\nmetadata: {name: ${name}}\nspec: {clusterIP: ${clusterIP}, ports: [{port: 80}]}\n`
 }
 
-/** Watches a folder and keeps a list of what the handlers are told. */
+/** Watches a folder and keeps a list of what the handlers get. */
 class Watching {
   readonly folder = mkdtempSync(join(tmpdir(), 'manifests-'))
-  readonly told: string[] = []
+  readonly events: string[] = []
   readonly log: string[] = []
   readonly #abort = new AbortController()
   #running: Promise<void> = Promise.resolve()
@@ -40,9 +40,9 @@ class Watching {
   #handler<T>(name: string): ResourceHandler<T> {
     return {
       onEvents: (events: readonly ObjectEvent<T>[]) => {
-        for (const { type, key } of events) this.told.push(`${name} ${type} ${key}`)
+        for (const { type, key } of events) this.events.push(`${name} ${type} ${key}`)
       },
-      onSynced: () => this.told.push(`${name} synced`),
+      onSynced: () => this.events.push(`${name} synced`),
     }
   }
 
@@ -50,11 +50,11 @@ class Watching {
     writeFileSync(join(this.folder, file), text)
   }
 
-  /** Waits until the handlers have been told this, and forgets it. */
-  async hear(...expected: readonly string[]): Promise<void> {
+  /** Waits until the handlers have been events this, and forgets it. */
+  async until(...expected: readonly string[]): Promise<void> {
     const deadline = performance.now() + 4000 * patience()
-    while (this.told.length < expected.length && performance.now() < deadline) await sleep(10)
-    expect(this.told.splice(0).sort()).toEqual([...expected].sort())
+    while (this.events.length < expected.length && performance.now() < deadline) await sleep(10)
+    expect(this.events.splice(0).sort()).toEqual([...expected].sort())
   }
 
   async readLog(pattern: RegExp): Promise<void> {
@@ -91,12 +91,12 @@ describe('watchManifests()', () => {
     watching.write('.hidden.yaml', service('hidden', '10.0.0.2'))
     watching.write('notes.txt', 'not: for us')
     watching.start()
-    await watching.hear('services set default/web', 'node set box', ...synced)
+    await watching.until('services set default/web', 'node set box', ...synced)
   })
 
   test('an empty folder is a cluster without services', async () => {
     watching.start()
-    await watching.hear(...synced)
+    await watching.until(...synced)
   })
 
   test('a folder that is not there ends it', async () => {
@@ -107,48 +107,48 @@ describe('watchManifests()', () => {
   test('follows edits, additions, deletions and renames over a file', async () => {
     watching.write('web.yaml', service('web', '10.0.0.1'))
     watching.start()
-    await watching.hear('services set default/web', ...synced)
+    await watching.until('services set default/web', ...synced)
 
     watching.write('web.yaml', service('web', '10.0.0.2'))
-    await watching.hear('services set default/web')
+    await watching.until('services set default/web')
 
     watching.write('api.yml', service('api', '10.0.0.3'))
-    await watching.hear('services set default/api')
+    await watching.until('services set default/api')
 
     watching.write('.web.yaml.tmp', service('web2', '10.0.0.4'))
     renameSync(join(watching.folder, '.web.yaml.tmp'), join(watching.folder, 'web.yaml'))
-    await watching.hear('services set default/web2', 'services delete default/web')
+    await watching.until('services set default/web2', 'services delete default/web')
 
     rmSync(join(watching.folder, 'api.yml'))
-    await watching.hear('services delete default/api')
+    await watching.until('services delete default/api')
   })
 
   test('an edit that changes nothing is no change', async () => {
     watching.write('web.yaml', service('web', '10.0.0.1'))
     watching.start()
-    await watching.hear('services set default/web', ...synced)
+    await watching.until('services set default/web', ...synced)
     watching.write('web.yaml', `# A word about it.\n${service('web', '10.0.0.1')}`)
     await watching.readLog(/Manifests changed/)
-    await watching.hear()
+    await watching.until()
   })
 
   test('a file that has become bad is reported with file, line and reason, and what it said stays', async () => {
     watching.write('web.yaml', service('web', '10.0.0.1'))
     watching.write('api.yaml', service('api', '10.0.0.2'))
     watching.start()
-    await watching.hear('services set default/web', 'services set default/api', ...synced)
+    await watching.until('services set default/web', 'services set default/api', ...synced)
     watching.write('web.yaml', service('web', '10.0.0.300'))
     await watching.readLog(/^error DIR\/web.yaml:4: spec.clusterIP: must be an IP address or None, not "10.0.0.300"$/)
-    await watching.hear()
+    await watching.until()
     watching.write('web.yaml', service('web', '10.0.0.3'))
-    await watching.hear('services set default/web')
+    await watching.until('services set default/web')
   })
 
   test('a bad file at first does not keep the others away', async () => {
     watching.write('web.yaml', 'kind: [')
     watching.write('api.yaml', service('api', '10.0.0.2'))
     watching.start()
-    await watching.hear('services set default/api', ...synced)
+    await watching.until('services set default/api', ...synced)
     await watching.readLog(/^error DIR\/web.yaml:\d: /)
   })
 
@@ -156,10 +156,10 @@ describe('watchManifests()', () => {
     watching.write('a.yaml', service('web', '10.0.0.1'))
     watching.write('b.yaml', service('web', '10.0.0.2'))
     watching.start()
-    await watching.hear('services set default/web', ...synced)
+    await watching.until('services set default/web', ...synced)
     await watching.readLog(/^warning DIR\/b.yaml:1: Service default\/web is already in DIR\/a.yaml, line 1, passing/)
     rmSync(join(watching.folder, 'a.yaml'))
-    await watching.hear('services set default/web')
+    await watching.until('services set default/web')
   })
 
   test('follows the swap of a link by which the kubelet updates a volume', async () => {
@@ -171,19 +171,19 @@ describe('watchManifests()', () => {
     symlinkSync('..1', join(folder, '..data'))
     symlinkSync('..data/web.yaml', join(folder, 'web.yaml'))
     watching.start()
-    await watching.hear('services set default/web', ...synced)
+    await watching.until('services set default/web', ...synced)
     symlinkSync('..2', join(folder, '..data_tmp'))
     renameSync(join(folder, '..data_tmp'), join(folder, '..data'))
-    await watching.hear('services set default/web')
+    await watching.until('services set default/web')
   })
 
   test('takes a single file', async () => {
     watching.write('web.yaml', service('web', '10.0.0.1'))
     watching.write('other.yaml', service('other', '10.0.0.2'))
     watching.start(join(watching.folder, 'web.yaml'))
-    await watching.hear('services set default/web', ...synced)
+    await watching.until('services set default/web', ...synced)
     watching.write('web.yaml', service('web', '10.0.0.3'))
-    await watching.hear('services set default/web')
+    await watching.until('services set default/web')
   })
 
   test('Endpoints become slices, unless the service has slices of its own', async () => {
@@ -193,8 +193,8 @@ describe('watchManifests()', () => {
       'apiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata: {name: b-1, labels: {kubernetes.io/service-name: b}}\naddressType: IPv4\nendpoints: []\nports: []\n'
     watching.write('all.yaml', [endpoints('a'), endpoints('b'), slice].join('---\n'))
     watching.start()
-    await watching.hear('slices set default/a-ipv4-0', 'slices set default/b-1', ...synced)
+    await watching.until('slices set default/a-ipv4-0', 'slices set default/b-1', ...synced)
     rmSync(join(watching.folder, 'all.yaml'))
-    await watching.hear('slices delete default/a-ipv4-0', 'slices delete default/b-1')
+    await watching.until('slices delete default/a-ipv4-0', 'slices delete default/b-1')
   })
 })

@@ -423,7 +423,7 @@ describe('IpvsProgrammer', () => {
       expect(weights()).toEqual(['10.64.0.3=1'])
     })
 
-    test('and tells when that fails, and tries again', async () => {
+    test('and warns when that fails, and tries again', async () => {
       await remove()
       machine.servers.count('10.64.0.1', { activeConnections: 0 })
       machine.servers.failNext = true

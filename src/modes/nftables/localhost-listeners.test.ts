@@ -92,7 +92,7 @@ test('a port that is taken is tried again, and told once', async () => {
   expect([localhost.open, failures.length, localhost.failures()]).toEqual([1, 2, []])
 })
 
-test('listeners for which there is no file descriptor are told of as one', async () => {
+test('listeners for which there is no file descriptor are reported of as one', async () => {
   let endFd = 3
   listeners = new Listeners({ family: 4, plane: path.plane, range: undefined, ephemeral: range, endFd: () => endFd })
   localhost = openLocalhost()

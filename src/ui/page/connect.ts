@@ -22,8 +22,8 @@ import type { Store } from './store.ts'
 /** Subscribes to the server's events. The browser reconnects by itself. */
 export function watchEvents(store: Store): EventSource {
   const source = new EventSource('api/events')
-  const on = <Name extends keyof UiEvents>(name: Name, hear: (data: UiEvents[Name]) => void) => {
-    source.addEventListener(name, (event: MessageEvent<string>) => hear(JSON.parse(event.data) as UiEvents[Name]))
+  const on = <Name extends keyof UiEvents>(name: Name, take: (data: UiEvents[Name]) => void) => {
+    source.addEventListener(name, (event: MessageEvent<string>) => take(JSON.parse(event.data) as UiEvents[Name]))
   }
   source.addEventListener('open', () => {
     // The server sends all changes again.

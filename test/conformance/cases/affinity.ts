@@ -109,7 +109,7 @@ function time(): PacketFlowCase[] {
           flows: [{ ...flow('external', to, stickily(reachesMasqueraded('localB'))), clients: 24 }],
         },
         {
-          when: 'each connection starts the time anew',
+          when: 'each connection starts the time again',
           idleSeconds: 16,
           flows: [{ ...flow('external', to, stickily(reachesMasqueraded('localB'))), clients: 24 }],
         },

@@ -14,7 +14,7 @@ export interface Answered {
   readonly body: string
 }
 
-type Heard = { [E in keyof UiEvents]: UiEvents[E][] }
+type Received = { [E in keyof UiEvents]: UiEvents[E][] }
 
 export class UiClient {
   readonly origin: string
@@ -70,10 +70,10 @@ export class UiClient {
     })
   }
 
-  /** Listens until it is closed. */
-  listen(): UiEars {
+  /** A page that is open until it is disposed of. */
+  openPage(): OpenPage {
     const url = `${this.origin}/api/events`
-    return new UiEars(url, { headers: { cookie: this.#cookie }, ...this.#connection(url) })
+    return new OpenPage(url, { headers: { cookie: this.#cookie }, ...this.#connection(url) })
   }
 
   #connection(url: string) {
@@ -86,13 +86,13 @@ export class UiClient {
   }
 }
 
-export class UiEars implements Disposable {
-  readonly heard: Heard = { snapshot: [], update: [], traffic: [], change: [], load: [], end: [] }
-  readonly #asked: ReturnType<typeof get>
+export class OpenPage implements Disposable {
+  readonly received: Received = { snapshot: [], update: [], traffic: [], change: [], load: [], end: [] }
+  readonly #request: ReturnType<typeof get>
   status: number | undefined
 
   constructor(url: string, options: object) {
-    this.#asked = get(url, options, (response) => {
+    this.#request = get(url, options, (response) => {
       this.status = response.statusCode
       let rest = ''
       response.setEncoding('utf8').on('data', (text: string) => {
@@ -102,7 +102,7 @@ export class UiEars implements Disposable {
       })
       response.on('error', () => {})
     })
-    this.#asked.on('error', () => {})
+    this.#request.on('error', () => {})
   }
 
   /** As a page had it, one after the other. */
@@ -119,14 +119,14 @@ export class UiEars implements Disposable {
   }
 
   [Symbol.dispose](): void {
-    this.#asked.destroy()
+    this.#request.destroy()
   }
 
   #take(event: string): void {
     const [, name, data] = /^event: (\w+)\ndata: (.*)$/.exec(event) ?? []
     if (name === undefined || data === undefined) return
     const said = JSON.parse(data) as never
-    this.heard[name as keyof Heard].push(said)
+    this.received[name as keyof Received].push(said)
     if (name === 'snapshot') this.shown.push(said)
     if (name === 'update') this.shown.push(applyPatch(this.last!, said) as Snapshot)
   }

@@ -101,7 +101,7 @@ export async function startKubeProxy(rig: Rig, mode: KubeProxyMode): Promise<Kub
   return { stop: () => proxy.stop('SIGTERM') }
 }
 
-/** As kube-proxy itself does it on a node with rules: chains that it knows are written anew, what it does not know stays. */
+/** As kube-proxy itself does it on a node with rules: chains that it knows are written again, what it does not know stays. */
 function putRecording(netns: Netns, mode: KubeProxyMode): void {
   // As kube-proxy sets them. Without the first, connections of IPVS are not tracked, and are not masqueraded.
   if (mode === 'ipvs') {

@@ -33,11 +33,11 @@ test('answered, refused, timed out: each where it happened', () => {
     [2, '10.0.0.2'],
     [3, '10.0.0.3'],
   ] as const) {
-    outcomes.hear({ kind: 'begun', flow: flow(sport, backend) })
+    outcomes.note({ kind: 'begun', flow: flow(sport, backend) })
   }
-  outcomes.hear({ kind: 'changed', flow: flow(1, '10.0.0.1', true) })
-  outcomes.hear({ kind: 'changed', flow: flow(1, '10.0.0.1', true) })
-  outcomes.hear({ kind: 'ended', flow: flow(2, '10.0.0.2') })
+  outcomes.note({ kind: 'changed', flow: flow(1, '10.0.0.1', true) })
+  outcomes.note({ kind: 'changed', flow: flow(1, '10.0.0.1', true) })
+  outcomes.note({ kind: 'ended', flow: flow(2, '10.0.0.2') })
   const at = { service: 'default/web', client: 'outside' }
   expect(outcomes.take()).toEqual([
     { ...at, backend: '10.0.0.1:3000', ...nothing, answered: 1 },
@@ -50,12 +50,12 @@ test('answered, refused, timed out: each where it happened', () => {
 
 test('a client that got another endpoint was retried, not refused', () => {
   const { clock, outcomes } = begin({ ...meaning, isRetried: true })
-  outcomes.hear({ kind: 'begun', flow: flow(1, '10.0.0.1') })
-  outcomes.hear({ kind: 'ended', flow: flow(1, '10.0.0.1') })
+  outcomes.note({ kind: 'begun', flow: flow(1, '10.0.0.1') })
+  outcomes.note({ kind: 'ended', flow: flow(1, '10.0.0.1') })
   expect(outcomes.take()).toEqual([])
   clock.ms = 1000
-  outcomes.hear({ kind: 'begun', flow: flow(1, '10.0.0.2') })
-  outcomes.hear({ kind: 'changed', flow: flow(1, '10.0.0.2', true) })
+  outcomes.note({ kind: 'begun', flow: flow(1, '10.0.0.2') })
+  outcomes.note({ kind: 'changed', flow: flow(1, '10.0.0.2', true) })
   expect(outcomes.take()).toMatchObject([
     { backend: '10.0.0.1:3000', retried: 1, refused: 0 },
     { backend: '10.0.0.2:3000', answered: 1 },
@@ -64,8 +64,8 @@ test('a client that got another endpoint was retried, not refused', () => {
 
 test('where nobody tries again after a while, it was a refusal', () => {
   const { clock, outcomes } = begin({ ...meaning, isRetried: true })
-  outcomes.hear({ kind: 'begun', flow: flow(1, '10.0.0.1') })
-  outcomes.hear({ kind: 'ended', flow: flow(1, '10.0.0.1') })
+  outcomes.note({ kind: 'begun', flow: flow(1, '10.0.0.1') })
+  outcomes.note({ kind: 'ended', flow: flow(1, '10.0.0.1') })
   clock.ms = 2000
   expect(outcomes.take()).toMatchObject([{ backend: '10.0.0.1:3000', refused: 1 }])
 })
@@ -75,8 +75,8 @@ test('the page’s own client knows best; what reached no endpoint counts withou
   const own = (sport: number) => ({ sport, host: '10.96.0.9', port: 80 })
   outcomes.beginOwn(own(1))
   outcomes.beginOwn(own(2))
-  outcomes.hear({ kind: 'begun', flow: flow(1, '10.0.0.1') })
-  outcomes.hear({ kind: 'changed', flow: flow(1, '10.0.0.1', true) })
+  outcomes.note({ kind: 'begun', flow: flow(1, '10.0.0.1') })
+  outcomes.note({ kind: 'changed', flow: flow(1, '10.0.0.1', true) })
   outcomes.endOwn(own(1), meaning, 'cut')
   outcomes.endOwn(own(2), meaning, 'timedOut')
   expect(outcomes.take()).toEqual([])

@@ -29,7 +29,7 @@ const TCP = 6
 export const PATIENCE_MS = 3000
 /** The client's TCP sends its first packet again after a second. */
 const RETRY_MS = 1800
-/** An entry may be heard of a moment after the client knows how it ended. */
+/** The notification may come a moment after the client knows how it ended. */
 const LATE_MS = 100
 const MOST_OPEN = 10_000
 
@@ -74,7 +74,7 @@ export class ConnectionOutcomes {
     this.#ended.push({ own, meaning, outcome, atMs: this.#now() })
   }
 
-  hear({ kind, flow }: FlowEvent): void {
+  note({ kind, flow }: FlowEvent): void {
     if (flow.protocol !== TCP) return
     const key = flowKey(flow)
     const open = this.#open.get(key)

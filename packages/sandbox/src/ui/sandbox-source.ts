@@ -99,7 +99,7 @@ export class SandboxSource implements UiSource {
   /** Without them, failures are shown at the service alone. */
   #watchFlows(netns: NetworkNamespace): (() => void)[] {
     try {
-      const watch = netns.enter(() => watchFlows((event) => this.#outcomes.hear(event)))
+      const watch = netns.enter(() => watchFlows((event) => this.#outcomes.note(event)))
       return [() => watch.close()]
     } catch (error) {
       if (error instanceof KernelError) return []

@@ -25,7 +25,7 @@ it('afterwards everything can be put back', () => {
   expect(actions.map(({ action }) => action)).toEqual(['load', 'fail', 'connect-retry', 'scale'])
 })
 
-it('a load that was begun anew counts from nothing', () => {
+it('a load that was started again counts from nothing', () => {
   const baseline = { lastChange: 0, answered: 100, failed: 2, pids: {} }
   const load = {
     request: { from: '', to: '', perSecond: 1 },

@@ -1,9 +1,9 @@
 // Adds up what became of tests, and judges skips (test/expected-skips.mjs) and failures (test/quarantine.mjs).
 
-export class Tally {
+export class TestTotals {
   passed = 0
   skipped = 0
-  /** What failed, in words. */
+  /** What failed, for the last lines. */
   failures = []
   /** Names of tests that were skipped as expected, by their reason. */
   skips = new Map()

@@ -24,7 +24,7 @@ export function watchDrops(ports: readonly number[]): DropWatch | Unwatched {
 /** Each takes two instructions for each side and family. */
 const MOST_PORTS = 64
 
-/** Those between two of these addresses; first those of the client's port, which others may change on the way. */
+/** Those between two of these addresses: of the client's port or, where that was changed on the way, of any. */
 export function dropsBetween(drops: readonly Drop[], addresses: ReadonlySet<string>, clientPort: number): Drop[] {
   const own = drops.filter(
     ({ source, destination, reason }) =>
@@ -32,7 +32,8 @@ export function dropsBetween(drops: readonly Drop[], addresses: ReadonlySet<stri
   )
   const isClients = ({ sourcePort, destinationPort }: Drop) =>
     sourcePort === clientPort || destinationPort === clientPort
-  return [...own.filter((drop) => isClients(drop)), ...own.filter((drop) => !isClients(drop))]
+  const clients = own.filter(isClients)
+  return clients.length > 0 ? clients : own
 }
 
 export function explainDrops(drops: readonly Drop[]): ExplainedDrop[] {

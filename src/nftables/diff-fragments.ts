@@ -37,7 +37,7 @@ export function* diffingFragments(
   for (const change of changes) {
     const before = change.before ?? EMPTY_FRAGMENT
     const after = change.after ?? EMPTY_FRAGMENT
-    diffElements(before, after, { transaction, common, state })
+    yield* diffingElements(before, after, { transaction, common, state })
     elements += countElements(before) + countElements(after)
     if (elements >= ELEMENTS_OF_A_STEP) {
       elements = 0
@@ -64,20 +64,34 @@ interface Context {
   readonly state: TableState
 }
 
-function diffElements(before: Fragment, after: Fragment, { transaction, common, state }: Context): void {
-  const old = new Map<string, Map<string, Element>>()
-  const oldSets = new Map<string, NftSet>()
+function* diffingElements(before: Fragment, after: Fragment, { transaction, common, state }: Context): Steps<void> {
+  /** Of a set that is on both sides by key, of another as they are. */
+  const old = new Map<string, { readonly set: NftSet; readonly elements: Pick<Map<string, Element>, 'values'> }>()
+  const byKey = new Map<string, Map<string, Element>>()
   const wanted = new Map(after.elements.map(({ set, elements }) => [set.name, elements]))
   const alike = new Map<string, number>()
+  let looked = 0
+  const isDue = () => ++looked % ELEMENTS_OF_A_STEP === 0
   for (const { set, elements } of before.elements) {
-    const from = countAlike(elements, wanted.get(set.name) ?? [])
+    const others = wanted.get(set.name)
+    if (others === undefined) {
+      old.set(set.name, { set, elements })
+      continue
+    }
+    const from = countAlike(elements, others)
+    const rest = new Map<string, Element>()
+    for (let i = from; i < elements.length; i++) {
+      rest.set(elementKey(elements[i]!), elements[i]!)
+      if (isDue()) yield
+    }
     alike.set(set.name, from)
-    oldSets.set(set.name, set)
-    old.set(set.name, new Map(elements.slice(from).map((element) => [elementKey(element), element])))
+    old.set(set.name, { set, elements: rest })
+    byKey.set(set.name, rest)
   }
   for (const { set, elements } of after.elements) {
-    const oldOfSet = old.get(set.name)
+    const oldOfSet = byKey.get(set.name)
     for (let i = alike.get(set.name) ?? 0; i < elements.length; i++) {
+      if (isDue()) yield
       const element = elements[i]!
       const key = elementKey(element)
       const previous = oldOfSet?.get(key)
@@ -91,9 +105,9 @@ function diffElements(before: Fragment, after: Fragment, { transaction, common, 
       }
     }
   }
-  for (const [name, elements] of old) {
-    const set = oldSets.get(name)!
+  for (const { set, elements } of old.values()) {
     for (const element of elements.values()) {
+      if (isDue()) yield
       if (state.isCommon(set)) common.count(set, element, -1)
       else transaction.deleteElement(set, element)
     }

@@ -115,11 +115,11 @@ function byRole(elements: BySet): Readonly<Record<Role, (readonly [NftSet, reado
 }
 
 function takenOver(deleted: Lists, added: Lists): ReadonlyMap<NftSet, ReadonlySet<Bytes>> {
-  const before = new Map(Array.from(deleted, ([set, elements]) => [set, new Set(elements.map(({ key }) => key))]))
+  const before = new Map(deleted)
   const taken = new Map<NftSet, ReadonlySet<Bytes>>()
   for (const [set, elements] of added) {
-    const keys = before.get(set)
-    const both = elements.filter(({ key }) => keys?.has(key) === true)
+    const keys = new Set(before.get(set)?.map(({ key }) => key))
+    const both = elements.filter(({ key }) => keys.has(key))
     if (both.length > 0) taken.set(set, new Set(both.map(({ key }) => key)))
   }
   return taken

@@ -12,7 +12,7 @@ import type { Op, OwnTable, Table } from '../nftables/types.ts'
 import { isAtWork, isOurs, ownTable, TableUpdate } from '../nftables/update-table.ts'
 import { applyEachCounted } from './apply-counted.ts'
 import { countPlaces, KernelLists } from './kernel-lists.ts'
-import type { Places } from './places.ts'
+import { type Places, placesAtMost } from './places.ts'
 import type { FindElement, ListLengths, TablePlanner } from './table-planner.ts'
 import { ServedBefore } from './served-before.ts'
 import type { WriteLog } from '../reconcile/write-log.ts'
@@ -32,8 +32,8 @@ export interface FullSyncOptions<P extends ServicePortView> {
 
 /** Another program may have left our table in a state that no difference can repair. After so many refusals we replace the table. */
 const REFUSALS_TO_REPLACE = 2
-/** Backends that are compared in one step: some milliseconds. */
-const BACKENDS_OF_A_STEP = 1000
+/** Places that are compared in one step: some milliseconds. */
+const PLACES_OF_A_STEP = 1000
 
 export class FullSync<P extends ServicePortView> {
   /** Complete when the sync has succeeded. */
@@ -154,14 +154,14 @@ export class FullSync<P extends ServicePortView> {
 
 function* inGroups<P extends ServicePortView>(views: Iterable<P>): Generator<P[]> {
   let group: P[] = []
-  let backends = 0
+  let places = 0
   for (const view of views) {
     group.push(view)
-    backends += view.frontends.length * (view.backends.length + 1)
-    if (backends < BACKENDS_OF_A_STEP) continue
+    places += view.frontends.length * (placesAtMost(view.backends) + 1)
+    if (places < PLACES_OF_A_STEP) continue
     yield group
     group = []
-    backends = 0
+    places = 0
   }
   yield group
 }

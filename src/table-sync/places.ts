@@ -6,9 +6,9 @@
 // If places followed the order of addresses, the loss of one endpoint would move half of the others, for every frontend. So
 // backends that stay keep their places: new ones take the free places, and the last ones of the list fill the gaps that are left.
 
-import { apportion } from '../lib/apportion.ts'
+import { apportion, mostPlaces } from '../lib/apportion.ts'
 import { type Bytes, asBytes } from '../lib/ip.ts'
-import { hostTable } from '../lib/maglev.ts'
+import { hostTable, maglevSize } from '../lib/maglev.ts'
 import { isHash } from '../model/balance.ts'
 import { backendId, type BackendList } from '../model/backend-list.ts'
 import type { ServicePortView } from '../model/types.ts'
@@ -69,6 +69,12 @@ export function inOrder(list: BackendList): BackendList {
     places.set(list, placed)
   }
   return placed
+}
+
+/** How many places a list has at most, without making them. */
+export function placesAtMost({ balance, isWeighted, length }: BackendList): number {
+  if (isHash(balance)) return maglevSize(length)
+  return isWeighted ? mostPlaces(length) : length
 }
 
 function repeated(records: readonly Bytes[], weights: readonly number[]): string[] {

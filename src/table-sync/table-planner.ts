@@ -1,4 +1,5 @@
 import type { Bytes, Family } from '../lib/ip.ts'
+import type { Steps } from '../lib/steps.ts'
 import type { FrontendAddress, NodeView, ServicePortName, ServicePortView } from '../model/types.ts'
 import type { Fragment, TableBase } from '../nftables/fragment.ts'
 import type { Element, Table } from '../nftables/types.ts'
@@ -41,6 +42,8 @@ export interface TablePlanner<P extends ServicePortView = ServicePortView> {
   readonly table: string
   base(node: NodeView): TableBase
   service(node: NodeView, port: P, context?: PlanContext<P>): Fragment
+  /** The same in steps, for modes in which one service port may have hundreds of thousands of elements. */
+  planning?(node: NodeView, port: P, context?: PlanContext<P>): Steps<Fragment>
   /**
    * For modes that have places: takes over the places that the kernel has for the lists of a service port. True when the fragment
    * must be planned again for that.

@@ -5,7 +5,7 @@ import { KernelError } from '../lib/errors.ts'
 import { inTurns, type Steps } from '../lib/steps.ts'
 import type { NodeView, ServicePortView } from '../model/types.ts'
 import type { TableDriver } from '../nftables/table-driver.ts'
-import { Places } from './places.ts'
+import { Places, placesAtMost } from './places.ts'
 import type { PortChange, TablePlanner } from './table-planner.ts'
 import { diffingFragments, type FragmentChange } from '../nftables/diff-fragments.ts'
 import { formatOps } from '../nftables/format-ops.ts'
@@ -98,13 +98,17 @@ export class TableProgrammer<P extends ServicePortView = ServicePortView> {
       applyCounted(this.#options.driver, ops, stats)
     }
     const places = this.#places
+    const plan = function* (view: P, unlike: P | undefined): Steps<Fragment> {
+      const context = { places, unlike }
+      return planner.planning ? yield* planner.planning(node, view, context) : planner.service(node, view, context)
+    }
     const pause = new Pauses()
     const fragmentChanges: FragmentChange[] = []
     for (const { before, after } of changes) {
       if (before !== undefined && after !== undefined) places.keep(before, after)
-      const was = before && planner.service(node, before, { places, unlike: after })
+      const was = before && (yield* plan(before, after))
       if (pause.isDueAfter(before)) yield
-      const now = after && planner.service(node, after, { places, unlike: before })
+      const now = after && (yield* plan(after, before))
       if (pause.isDueAfter(after)) yield
       fragmentChanges.push({ before: was, after: now })
     }
@@ -212,7 +216,7 @@ class Pauses {
   #planned = 0
 
   isDueAfter(view: ServicePortView | undefined): boolean {
-    this.#planned += view === undefined ? 0 : view.frontends.length + view.backends.length
+    this.#planned += view === undefined ? 0 : view.frontends.length + placesAtMost(view.backends)
     if (this.#planned < PLANNED_IN_A_STEP) return false
     this.#planned = 0
     return true

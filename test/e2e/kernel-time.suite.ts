@@ -82,6 +82,35 @@ function giants(): Giant[] {
       },
     },
     {
+      field: 'frontends with a hash',
+      objects: (round) => {
+        const service = aService({
+          ...base,
+          annotations: { 'service.kube-proxy-ts.io/balance': 'hash-client' },
+          ports: ports.slice(0, 10),
+          spec: { externalIPs: ips.slice(0, 5) },
+        })
+        return [service, aSlice(service, round === 0 ? ['localA', 'localB'] : ['localB'], { name: base.name })]
+      },
+    },
+    {
+      field: 'endpoints with least connections',
+      objects: (round) => {
+        const service = aService({
+          ...base,
+          annotations: { 'service.kube-proxy-ts.io/balance': 'least-connections' },
+          ports: ports.slice(0, 10),
+        })
+        const slice = aSlice(service, [], { name: base.name })
+        slice.endpoints = changed(
+          backends.slice(0, 20_000),
+          round,
+          anEndpoint({ address: '90.0.0.1', nodeName: 'node-b' }, 4),
+        )
+        return [service, slice]
+      },
+    },
+    {
       field: 'endpoints',
       objects: (round) => {
         const service = aService(base)
@@ -118,6 +147,8 @@ const FIELD_LIMITS: Readonly<Record<string, Limits>> = {
   'load-balancer IPs': MULTIPLIED,
   ports: MULTIPLIED,
   'ports with affinity': MULTIPLIED,
+  'frontends with a hash': MULTIPLIED,
+  'endpoints with least connections': MULTIPLIED,
 }
 /** iptables-restore is another process, and reads all rules of a chain again when one of them changes. */
 const OTHER_PROGRAM: Limits = { ...LIMITS, answerMs: 1000, followsMs: 10_000 }

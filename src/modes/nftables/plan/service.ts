@@ -1,6 +1,7 @@
 // How one service port looks in the table: almost entirely as elements of the fixed sets and maps.
 
 import { type Bytes, type Family, asBytes } from '../../../lib/ip.ts'
+import { atOnce, type Steps } from '../../../lib/steps.ts'
 import type { BackendList } from '../../../model/backend-list.ts'
 import type { Frontend, NodeView, ServicePortView, Verdict } from '../../../model/types.ts'
 import { sameFrontend } from '../../../model/frontends.ts'
@@ -28,13 +29,21 @@ import { planRefusedLocalhost } from './localhost.ts'
 import { CHAINS } from './names.ts'
 import { type Schema, schemaFor } from './schema.ts'
 
-export function planFragment(node: NodeView, port: ServicePortView, context: PlanContext = {}): Fragment {
+export function planFragment(node: NodeView, port: ServicePortView, context?: PlanContext): Fragment {
+  return atOnce(planningFragment(node, port, context))
+}
+
+/** Places that are planned in one step: some ten milliseconds. */
+const PLACES_OF_A_STEP = 20_000
+
+export function* planningFragment(node: NodeView, port: ServicePortView, context: PlanContext = {}): Steps<Fragment> {
   const schema = schemaFor(node.family)
   const elements = new Elements()
   const sharedRules = new Set<SharedRule>()
   const { places, unlike } = context
   const differences = placesThatDiffer()
   const others = unlike && new Map(unlike.frontends.map((frontend) => [frontendKey(frontend), frontend]))
+  let planned = 0
   for (const frontend of port.frontends) {
     const key = frontendKey(frontend)
     const other = others?.get(key)
@@ -46,7 +55,10 @@ export function planFragment(node: NodeView, port: ServicePortView, context: Pla
     planPing(node, frontend, elements)
     planSources(schema, frontend, { elements, sharedRules })
     if (frontend.allowedSources !== undefined) sharedRules.add(FIREWALL_RULES[node.family])
-    planLists(node, frontend, { key, elements, places, other, differences, sharedRules })
+    planned += planLists(node, frontend, { key, elements, places, other, differences, sharedRules })
+    if (planned < PLACES_OF_A_STEP) continue
+    planned = 0
+    yield
   }
   planHairpins(schema.hairpin, port, elements)
   planRefusedLocalhost(node, port, elements)
@@ -148,11 +160,13 @@ function placesThatDiffer(): (placed: BackendList, other: BackendList | undefine
   }
 }
 
-function planLists(node: NodeView, frontend: Frontend, target: ListTarget): void {
+/** Returns how many places it has planned. */
+function planLists(node: NodeView, frontend: Frontend, target: ListTarget): number {
   const { key, elements, places, other, differences, sharedRules } = target
   const sets = setsOf(frontend)
   const placesOf = (list: BackendList | undefined) => list && (places?.of(list) ?? inOrder(list))
   const others = other && listsOf(node.family, other)
+  let planned = 0
   for (const { list, set, backends } of listsOf(node.family, frontend)) {
     const placed = placesOf(backends)!
     const pick = pickRule(node.family, { frontends: sets, list, count: placed.length, balance: backends.balance })
@@ -160,6 +174,8 @@ function planLists(node: NodeView, frontend: Frontend, target: ListTarget): void
     elements.add(pick.set, { key })
     for (const place of differences(placed, placesOf(others?.find((each) => each.list === list)?.backends))) {
       elements.add(set, { key: placeKey(key, place), data: endpointData(placed, place) })
+      planned++
     }
   }
+  return planned
 }

@@ -82,25 +82,45 @@ export class HashMap {
   *grown(capacity: number): Steps<HashMap> {
     const { keyLength, valueLength } = this.options
     const other = new HashMap({ ...this.options, capacity })
-    const token = Buffer.alloc(8)
     const keys = Buffer.alloc(PIECE * keyLength)
     const values = Buffer.alloc(PIECE * valueLength)
     try {
-      for (let isFirst = true, isDone = false; !isDone; isFirst = false) {
-        const attributes = this.#batch(keys, PIECE).pointer(BATCH.values, values).pointer(BATCH.nextToken, token)
-        if (!isFirst) attributes.pointer(BATCH.token, token)
-        isDone = tryBpf(COMMAND.lookUpBatch, attributes) < 0
-        // ENOENT: those were the last.
-        if (isDone && lastErrno() !== 'ENOENT') throw new KernelError('read a BPF map', lastErrno())
-        const count = attributes.bytes.readUInt32LE(BATCH.count)
-        if (count > 0)
-          bpf('copy a BPF map', COMMAND.updateBatch, other.#batch(keys, count).pointer(BATCH.values, values))
-        yield
-      }
+      yield* this.#read(keys, values, (count) => {
+        bpf('copy a BPF map', COMMAND.updateBatch, other.#batch(keys, count).pointer(BATCH.values, values))
+      })
       return other
     } catch (error) {
       other.close()
       throw error
+    }
+  }
+
+  /** What it has. What comes or goes meanwhile may be missing. */
+  *elements(): Steps<[key: Bytes, value: Bytes][]> {
+    const { keyLength, valueLength } = this.options
+    const keys = Buffer.alloc(PIECE * keyLength)
+    const values = Buffer.alloc(PIECE * valueLength)
+    const elements: [Bytes, Bytes][] = []
+    const part = (from: Buffer, length: number, i: number) =>
+      asBytes(from.toString('latin1', i * length, (i + 1) * length))
+    yield* this.#read(keys, values, (count) => {
+      for (let i = 0; i < count; i++) elements.push([part(keys, keyLength, i), part(values, valueLength, i)])
+    })
+    return elements
+  }
+
+  /** Reads all into the same memory, piece by piece. */
+  *#read(keys: Buffer, values: Buffer, take: (count: number) => void): Steps<void> {
+    const token = Buffer.alloc(8)
+    for (let isFirst = true, isDone = false; !isDone; isFirst = false) {
+      const attributes = this.#batch(keys, PIECE).pointer(BATCH.values, values).pointer(BATCH.nextToken, token)
+      if (!isFirst) attributes.pointer(BATCH.token, token)
+      isDone = tryBpf(COMMAND.lookUpBatch, attributes) < 0
+      // ENOENT: those were the last.
+      if (isDone && lastErrno() !== 'ENOENT') throw new KernelError('read a BPF map', lastErrno())
+      const count = attributes.bytes.readUInt32LE(BATCH.count)
+      if (count > 0) take(count)
+      yield
     }
   }
 

@@ -37,6 +37,8 @@ export type Step = Instruction | Label
 const LOAD = { 2: 0x69, 4: 0x61, 8: 0x79 } as const
 const STORE = { 2: 0x6b, 4: 0x63, 8: 0x7b } as const
 const STORE_VALUE = { 2: 0x6a, 4: 0x62, 8: 0x7a } as const
+/** Of 64 bits, and no other processor is in between. */
+const ADD_TO_MEMORY = 0xdb
 const LOAD_WIDE_VALUE = 0x18
 const MOVE = 0xbf
 const MOVE_VALUE = 0xb7
@@ -81,6 +83,11 @@ export function store(width: Width, to: Register, offset: number, from: Register
 
 export function storeValue(width: Width, to: Register, offset: number, value: number): Step {
   return { code: STORE_VALUE[width], to, offset, value }
+}
+
+/** Adds a register to 64 bits of memory. */
+export function addTo(to: Register, offset: number, from: Register): Step {
+  return { code: ADD_TO_MEMORY, to, from, offset }
 }
 
 export function loadMap(to: Register, descriptor: number): Step {

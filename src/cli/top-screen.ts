@@ -79,7 +79,7 @@ export class Screen {
     const { nowMs, mode, nodeName, other, without } = this.#now!
     const rest =
       other.begun + other.sentPackets > 0 ? `, ${other.sentPackets + other.receivedPackets} packets of others` : ''
-    return `${nodeName}, ${mode} mode, ${new Date(nowMs).toISOString().slice(11, 19)}${rest}${without === undefined ? '' : ', without connections chosen at connect()'}`
+    return `${nodeName}, ${mode} mode, ${new Date(nowMs).toISOString().slice(11, 19)}${rest}${without === undefined ? '' : ', without packets of connections chosen at connect()'}`
   }
 
   #table(size: { columns: number; rows: number }): string[] {

@@ -41,6 +41,16 @@ describe('planRates()', () => {
     expect(names({ filter: 'b' })).toEqual(['b'])
   })
 
+  test('tells connections that sockets chose from those of the rules', () => {
+    const chosen = (begun: number) => row('a', 'x', { begun, isChosen: true })
+    const rates = planRates(
+      answer(1000, [row('a', 'x', { begun: 5 }), chosen(7)]),
+      answer(2000, [row('a', 'x', { begun: 6 }), chosen(9)]),
+      options,
+    )
+    expect(rates.map(({ connections }) => connections)).toEqual([3])
+  })
+
   test('is never negative: an element was forgotten, or counting started again', () => {
     const restarted = answer(3500, [row('a', 'x', { begun: 1 })], 3000)
     expect(planRates(now, restarted, options)[0]).toMatchObject({ connections: 2 })

@@ -78,8 +78,8 @@ function linesOf({ rows, carried }: TrafficAnswer, view: View): readonly Line[] 
   return carried.map((row) => ({ ...row, frontend: row.protocol, refused: 0, isStream: row.protocol === 'tcp' }))
 }
 
-function idOf({ service, frontend, backend }: TrafficRow): string {
-  return `${service} ${frontend} ${backend ?? ''}`
+function idOf({ service, frontend, backend, isChosen }: TrafficRow): string {
+  return `${service} ${frontend} ${backend ?? ''}${isChosen === true ? ' chosen' : ''}`
 }
 
 function nameIn({ service, frontend, backend }: TrafficRow, view: View): string | undefined {

@@ -18,6 +18,7 @@ import type { SocketBalancing } from '../connect/socket-balancing.ts'
 import type { ConnectRetry } from '../retry/connect-retry.ts'
 import { formatRetryStatus } from '../retry/format-status.ts'
 import { affinityQuestion } from './affinity-question.ts'
+import { countingChosen } from './count-chosen.ts'
 import { formatDrift } from '../reconcile/drift.ts'
 import type { FamilyPipeline } from '../reconcile/family-pipeline.ts'
 import { Flows } from './flows.ts'
@@ -45,7 +46,7 @@ export interface AnswersOptions {
   readonly unheard: ReadonlyMap<string, Unheard>
   readonly inForce: ModeInForce
   readonly retry: ConnectRetry
-  readonly socketBalancing: Pick<SocketBalancing, 'status' | 'cgroup'> | undefined
+  readonly socketBalancing: Pick<SocketBalancing, 'status' | 'cgroup' | 'counts'> | undefined
   readonly leastConnections: Pick<LeastConnectionsCounting, 'status'>
   readonly metrics: Metrics
   readonly selfCheck: SelfCheck | undefined
@@ -60,7 +61,8 @@ export class Answers {
   #control: ControlServer | undefined
 
   constructor(options: AnswersOptions) {
-    const { pipelines, inForce, nodeName, run } = options
+    const { pipelines, inForce, nodeName, run, socketBalancing } = options
+    const { traffic } = inForce.running
     this.#options = options
     this.#traffic = new Traffic({
       families: pipelines.map((pipeline) => ({ family: pipeline.node.family, views: () => pipeline.model.views() })),
@@ -68,9 +70,9 @@ export class Answers {
         mode: inForce.mode.name,
         nodeName,
         ejected: this.#ejected().map(({ backend }) => backend),
-        without: options.socketBalancing?.cgroup,
+        without: socketBalancing?.cgroup,
       }),
-      open: inForce.running.traffic,
+      open: traffic && socketBalancing ? countingChosen(traffic, socketBalancing) : traffic,
       clock: systemClock,
       log: run.log,
     })

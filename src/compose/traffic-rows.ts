@@ -113,6 +113,7 @@ function rowOf({ service = '', frontend, backend }: PairLabels, pair: Pair, isEj
     receivedBytes: pair.receivedBytes,
     refused: 0,
     isEjected,
+    ...(pair.isChosen === true ? { isChosen: true } : {}),
   }
 }
 

@@ -3,6 +3,7 @@
 import {
   add,
   addRegister,
+  addTo,
   call,
   exit,
   jump,
@@ -38,6 +39,8 @@ export interface FamilyMaps {
   readonly live: number
   /** What was seen to arrive from pods. */
   readonly seen: number
+  /** How often each backend was chosen for each frontend. */
+  readonly counts: number
 }
 
 /** What the programs work with. */
@@ -188,6 +191,38 @@ export function choose(choice: Choice, leave: readonly Step[]): Step[] {
     ...lookUp(maps.backends, -8),
     move(BACKEND, 0),
     label(to('take')),
+  ]
+}
+
+/** Counts the chosen backend, in the place on the stack where the call was. Without room, the one that was used least makes some. */
+export function countChoice(choice: Choice): Step[] {
+  const { layout, maps } = choice
+  const { keyLength } = layout.counts
+  const backend = CALL_AT + layout.frontends.keyLength
+  const value = CALL_AT + keyLength
+  const to = (name: string) => `${name}, IPv${layout.family}`
+  return [
+    ...keyWordsOf(choice).flatMap((word, i) => [
+      load(4, 1, CONTEXT, word),
+      store(4, STACK, CALL_AT + 4 * i, 1),
+      load(4, 1, BACKEND, 4 * i),
+      store(4, STACK, backend + 4 * i, 1),
+    ]),
+    ...writePortAndProtocol(CALL_AT, layout),
+    load(2, 1, BACKEND, layout.port),
+    store(4, STACK, backend + layout.port, 1),
+    loadMap(1, maps.counts),
+    move(2, STACK),
+    add(2, CALL_AT),
+    call(HELPER.lookUp),
+    jumpIfNull(0, to('the first')),
+    set(1, 1),
+    addTo(0, 0, 1),
+    jump(to('counted')),
+    label(to('the first')),
+    storeValue(8, STACK, value, 1),
+    ...update(maps.counts, CALL_AT, value),
+    label(to('counted')),
   ]
 }
 

@@ -5,8 +5,9 @@ import { AttachedProgram } from '../bpf/socket-programs.ts'
 import type { Hook } from '../bpf/uapi.ts'
 import { closeAllNow } from '../lib/close-all.ts'
 import type { Family } from '../lib/ip.ts'
+import type { Steps } from '../lib/steps.ts'
 import { readNetnsCookie } from '../system/netns-cookie.ts'
-import { FLOWS, layouts, REMEMBERED } from './layout.ts'
+import { type ChosenCount, decodeCount, FLOWS, layouts, REMEMBERED } from './layout.ts'
 import { planPrograms } from './programs.ts'
 import { Witness, type WitnessOptions } from './witness.ts'
 
@@ -43,6 +44,8 @@ export function closeMaps(maps: Maps): void {
 const MOST_SOCKETS = 1 << 16
 const MOST_UDP_SOCKETS = 1 << 15
 const COOKIE_LENGTH = 8
+/** The most pairs of a frontend and a backend that are counted in each family. */
+const MOST_PAIRS = 1 << 14
 
 /** Their programs use the maps that may be replaced. */
 const CHOOSING: ReadonlySet<Hook> = new Set(['connect4', 'connect6', 'sendmsg4', 'sendmsg6'])
@@ -54,6 +57,7 @@ export class ConnectPrograms {
   readonly #flows: HashMap
   readonly #witness: Witness
   readonly #maps: Map<Family, Maps>
+  readonly #counts = new Map<Family, HashMap>()
   readonly #attached = new Map<Hook, AttachedProgram>()
 
   /** Attaches the programs, with empty maps. */
@@ -89,8 +93,12 @@ export class ConnectPrograms {
     }
     this.#maps = new Map()
     try {
-      for (const family of options.families)
+      for (const family of options.families) {
         this.#maps.set(family, createMaps(family, { live: 1, backends: 1, frontends: 1 }))
+        const name = `kube_counts${family}`
+        const memory = 'of the least used'
+        this.#counts.set(family, new HashMap({ ...layouts[family].counts, name, capacity: MOST_PAIRS, memory }))
+      }
       this.#attach()
     } catch (error) {
       this.close()
@@ -101,6 +109,12 @@ export class ConnectPrograms {
   /** The backends of these lists with affinity are others now. */
   forget(family: Family, lists: readonly number[]): void {
     this.#witness.forget(family, lists)
+  }
+
+  /** How often each backend was chosen for each frontend since the programs are there. */
+  *counts(family: Family): Steps<ChosenCount[]> {
+    const elements = yield* this.#counts.get(family)!.elements()
+    return elements.map(([key, value]) => decodeCount(family, key, value))
   }
 
   maps(family: Family): Maps {
@@ -127,12 +141,14 @@ export class ConnectPrograms {
     closeAllNow(
       ...Array.from(this.#attached.values(), (program) => () => program.close()),
       ...Array.from(this.#maps.values(), (maps) => () => closeMaps(maps)),
+      ...Array.from(this.#counts.values(), (map) => () => map.close()),
       () => this.#dialled.close(),
       () => this.#flows.close(),
       () => this.#witness.close(),
     )
     this.#attached.clear()
     this.#maps.clear()
+    this.#counts.clear()
   }
 
   #attach(): void {
@@ -142,6 +158,7 @@ export class ConnectPrograms {
       backends: this.maps(family).backends.fd,
       live: this.maps(family).live.fd,
       seen: seen.get(family)!.fd,
+      counts: this.#counts.get(family)!.fd,
     })
     const programs = planPrograms({
       maps4: descriptors(4),

@@ -9,7 +9,7 @@
 // Addresses and ports are in network byte order, as the kernel gives them to a program; the rest is in this machine's order.
 
 import type { Buffer } from 'node:buffer'
-import { host16, host32 } from '../lib/endian.ts'
+import { decodeHost32, host16, host32 } from '../lib/endian.ts'
 import { type Bytes, type Family, asBytes, bytesOf, formatIp } from '../lib/ip.ts'
 
 const ADDRESS_LENGTH: Readonly<Record<Family, number>> = { 4: 4, 6: 16 }
@@ -36,6 +36,8 @@ function layoutOf(family: Family) {
     frontends: { keyLength: protocol + 2, valueLength: 16 },
     backends: { keyLength: 8, valueLength: port + 4 },
     live: { keyLength: 4 + port + 4, valueLength: 4 },
+    /** By what was dialled and the chosen backend: connections, and flows of UDP. */
+    counts: { keyLength: 2 * (port + 4), valueLength: 8 },
     /** What was seen of a call: the backend, with affinity, and until when that is trusted. */
     seen: { keyLength: NETNS_LENGTH + protocol + 2, valueLength: port + 4 + 8 },
     trustedUntil: port + 4,
@@ -155,6 +157,29 @@ export function decodeCall(value: Buffer): SeenCall {
       dst: address(CALL.dialled),
       dport: value.readUInt16BE(CALL.dialled + port),
     },
+  }
+}
+
+/** Connections, and flows of UDP, that sockets have chosen, of a frontend and one of its backends. */
+export interface ChosenCount {
+  readonly protocol: 'TCP' | 'UDP'
+  readonly frontend: { readonly address: string; readonly port: number }
+  readonly backend: { readonly address: string; readonly port: number }
+  readonly count: number
+}
+
+export function decodeCount(family: Family, key: Bytes, value: Bytes): ChosenCount {
+  const { port, protocol, frontends } = layouts[family]
+  const portAt = (at: number) => (key.charCodeAt(at) << 8) | key.charCodeAt(at + 1)
+  const side = (at: number) => ({
+    address: formatIp(asBytes(key.slice(at, at + ADDRESS_LENGTH[family]))),
+    port: portAt(at + port),
+  })
+  return {
+    protocol: key.charCodeAt(protocol) === IPPROTO.TCP ? 'TCP' : 'UDP',
+    frontend: side(0),
+    backend: side(frontends.keyLength),
+    count: decodeHost32(value) + 2 ** 32 * decodeHost32(asBytes(value.slice(4))),
   }
 }
 

@@ -76,6 +76,7 @@ function connect(choice: steps.Choice): Step[] {
     ...steps.choose(choice, leave),
     ...writeBoth(choice.words, choice.layout),
     ...remember(choice.dialled),
+    ...steps.countChoice(choice),
     ...steps.replaceDialled(choice),
   ]
 }

@@ -84,6 +84,7 @@ function send(choice: steps.Choice): Step[] {
     storeValue(4, MINE, FLOW.chosenPort, 0),
     ...leaveIfTaken(choice),
     ...writeFlow(choice),
+    ...steps.countChoice(choice),
     ...steps.replaceDialled(choice),
     jump('go on'),
     label('by the rules'),

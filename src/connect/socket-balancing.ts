@@ -17,6 +17,7 @@ import type { NodeView, ServicePortChange, ServicePortView } from '../model/type
 import { openNodePortAddresses } from '../model/node-port-addresses.ts'
 import { findCgroup, hasPods } from './cgroup.ts'
 import { closeMaps, ConnectPrograms, createMaps, type Maps, type Table, TABLES } from './connect-programs.ts'
+import type { ChosenCount } from './layout.ts'
 import { type Choosers, ConnectPlan, type Elements, type MapChange } from './plan.ts'
 
 export interface SocketBalancingOptions {
@@ -102,6 +103,11 @@ export class SocketBalancing {
   /** The folder of the cgroup that the programs are attached to. */
   get cgroup(): string | undefined {
     return this.#programs?.cgroup
+  }
+
+  /** How often each backend was chosen for each frontend. It begins anew when the programs do. */
+  async counts(family: Family): Promise<readonly ChosenCount[]> {
+    return this.#programs === undefined ? [] : inTurns(this.#programs.counts(family))
   }
 
   /** For people. */

@@ -18,6 +18,8 @@ export interface CountedPair extends TrafficCounts {
   readonly protocol: TransportProtocol
   readonly frontend: { readonly address: string; readonly port: number }
   readonly backend: { readonly address: string; readonly port: number }
+  /** A socket has chosen the backend: packets and bytes are not counted. */
+  readonly isChosen?: true
 }
 
 /** What came to a frontend and was refused. */

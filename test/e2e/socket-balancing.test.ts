@@ -13,7 +13,8 @@ import { Cgroup, whyNoCgroup } from '../support/cgroup.ts'
 import { eventually } from '../support/eventually.ts'
 import { type Greeting, serveEcho } from '../support/netns/echo-server.ts'
 import { openTcp, openUdp, tcpProbe, udpProbe } from '../support/netns/probe.ts'
-import { proxyCommand, startProxy, type ProxyProcess } from '../support/proxy-process.ts'
+import type { Rate } from '../../src/cli/top-view.ts'
+import { proxyCommand, startProxy, ProxyProcess } from '../support/proxy-process.ts'
 import { openRig, type Rig } from '../support/rig.ts'
 import { type Netns, openNetns } from '../support/netns/netns.ts'
 
@@ -351,7 +352,20 @@ else {
       expect(ask('explain', 'node', `${service.spec.clusterIP}:80`)).toContain(
         `a process of the cgroup ${clients.folder}`,
       )
-      expect(ask('top', '--count=1')).toContain('without connections chosen at connect()')
+      expect(ask('top', '--count=1')).toContain('without packets of connections chosen at connect()')
+    })
+
+    test('top counts the connections', async () => {
+      const service = await serve({})
+      await using top = new ProxyProcess(rig.network.node, ['top', '--count=4', '--output=json'])
+      while (top.ended === undefined) expect(await wayOf(rig.network.sources.node, service)).toBe('chosen')
+      expect(await top.exited).toBe('0')
+      const rates = top
+        .log()
+        .split('\n')
+        .flatMap((line) => (line.startsWith('{') ? (JSON.parse(line) as { rates: Rate[] }).rates : []))
+      const ours = rates.filter(({ name }) => name.startsWith(`default/${service.metadata.name}`))
+      expect(ours.some(({ connections, packets }) => connections > 0 && packets === 0)).toBe(true)
     })
 
     test('a cluster inside of a pod keeps its own Services', async () => {

@@ -169,6 +169,24 @@ describe.skipIf(why !== undefined)('connect()', () => {
     expect(peerOfUdp('10.96.0.1', 80)).toBe('10.96.0.1')
   })
 
+  it('counts connections, and flows of UDP, by frontend and endpoint', async () => {
+    const choice = open()
+    await follow(choice, 4, [aView(1, ['10.1.0.1']), udp(aView(2, ['10.1.0.3']))])
+    await follow(choice, 6, [aClusterIpView('fd00:96::1', ['fd00::7'])])
+    expect(await choice.counts(4)).toEqual([])
+    for (let i = 0; i < 3; i++) await dial(i === 0 ? '::ffff:10.96.0.1' : '10.96.0.1', 80)
+    await dial('fd00:96::1', 80)
+    for (let i = 0; i < 2; i++) await new UdpClient(4).ask('10.96.0.2', 80, 5)
+    const at = (address: string, port: number) => ({ address, port })
+    expect((await choice.counts(4)).toSorted((a, b) => b.count - a.count)).toEqual([
+      { protocol: 'TCP', frontend: at('10.96.0.1', 80), backend: at('10.1.0.1', PORT), count: 3 },
+      { protocol: 'UDP', frontend: at('10.96.0.2', 80), backend: at('10.1.0.3', PORT), count: 2 },
+    ])
+    expect(await choice.counts(6)).toEqual([
+      { protocol: 'TCP', frontend: at('fd00:96::1', 80), backend: at('fd00::7', PORT), count: 1 },
+    ])
+  })
+
   it('tells the truth of a socket that was connected again, elsewhere', async () => {
     const choice = open()
     await follow(choice, 4, [aView(1, ['10.1.0.1'])])

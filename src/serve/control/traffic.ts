@@ -16,7 +16,7 @@ export interface TrafficAnswer {
    * then of frontends alone.
    */
   readonly carried?: readonly CarriedRow[] | undefined
-  /** The cgroup whose connections to cluster IPs are not in it: they are chosen at connect(). Absent: all are. */
+  /** The cgroup whose sockets choose endpoints: their connections are counted, not their packets. Absent: there is none. */
   readonly without?: string | undefined
 }
 
@@ -41,6 +41,8 @@ export interface TrafficRow extends TrafficCounts {
   readonly backend?: string | undefined
   /** Packets that the frontend refused or dropped: without endpoints, without local ones, from sources that are not allowed. */
   readonly refused: number
+  /** Of connections whose endpoint their sockets have chosen; of flows, with UDP. Their packets are not counted. */
+  readonly isChosen?: true
   /** It gets no new connections for a while. */
   readonly isEjected: boolean
 }

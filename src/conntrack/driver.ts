@@ -23,6 +23,7 @@ import { errnoName } from '../system/libc.ts'
 import { NetlinkConnection } from '../netlink/connection.ts'
 import { decodeNetfilterMessage } from '../netlink/nfnetlink.ts'
 
+const TCP = 6
 const UDP = 17
 
 /** So many at once that the kernel's answers fit in the socket's buffer, should all of them fail. */
@@ -167,19 +168,24 @@ export class Conntrack implements Disposable {
   }
 }
 
-/** The flows of UDP, for a caller that looks at them now and then: the socket is opened for each call. */
+/** For callers that look now and then: the socket is opened for each call. */
 export const conntrackFlows = {
-  /** Those that are wanted; only of those that are answered by one endpoint (`ip:port`), if it is given. */
-  async findUdp(family: Family, isWanted: (flow: Flow) => boolean, answerer?: string): Promise<Flow[]> {
-    const query = { family, protocol: UDP, answerer: answerer === undefined ? undefined : splitHostPort(answerer) }
-    using conntrack = new Conntrack()
-    return await conntrack.find(query, isWanted)
-  },
+  findTcp: finderOf(TCP),
+  findUdp: finderOf(UDP),
   delete(flows: readonly Flow[]): number {
     using conntrack = new Conntrack()
     return conntrack.delete(flows)
   },
 } as const
+
+/** Those that are wanted; only of those that are answered by one endpoint (`ip:port`), if it is given. */
+function finderOf(protocol: number) {
+  return async (family: Family, isWanted: (flow: Flow) => boolean, answerer?: string): Promise<Flow[]> => {
+    const query = { family, protocol, answerer: answerer === undefined ? undefined : splitHostPort(answerer) }
+    using conntrack = new Conntrack()
+    return await conntrack.find(query, isWanted)
+  }
+}
 
 export function decodeFlow(message: Message): Flow | undefined {
   const attributes = decodeNetfilterMessage(flowAttributes, message)

@@ -1,18 +1,10 @@
-// The kernel's part of ending connections.
+// The kernel's part of ending connections. Sockets are opened when they are needed, which is seldom.
 
-import { Conntrack, conntrackFlows } from '../conntrack/driver.ts'
-import { splitHostPort } from '../lib/ip.ts'
+import { conntrackFlows } from '../conntrack/driver.ts'
 import type { EndsKernel } from './connection-ender.ts'
 
-const TCP = 6
-
-/** Sockets are opened when they are needed, which is seldom. */
 export const endsKernel: EndsKernel = {
-  async find(family, isWanted, answerer) {
-    using conntrack = new Conntrack()
-    const query = { family, protocol: TCP, answerer: answerer === undefined ? undefined : splitHostPort(answerer) }
-    return await conntrack.find(query, isWanted)
-  },
+  find: conntrackFlows.findTcp,
   forget: (flows) => void conntrackFlows.delete(flows),
   open: async (family) => new (await import('./ending.ts')).Ending(family),
 }

@@ -283,7 +283,7 @@ export const logLines: readonly LogLine[] = [
   info('Can write the flow log again', 'After the line above.'),
   error(
     'Cannot write the flow log',
-    'The kernel does not tell of connections; `err` says why. The proxy serves without the log. Start it again when the cause is gone.',
+    'The kernel does not report connections; `err` says why. The proxy serves without the log. Start it again when the cause is gone.',
   ),
   info('Listening at last', 'After `Cannot listen`: the port is free now.'),
   info('Removed sets of ipset', 'The same, of an ipvs mode.'),

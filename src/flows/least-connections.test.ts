@@ -19,6 +19,7 @@ function setUp() {
   const clock = new ManualClock()
   const asked: string[] = []
   let moves = false
+  let refusals = 0
   let onEvent: (event: EndEvent) => void = () => {}
   const counting = new LeastConnections({
     onLoads: (_, name) => {
@@ -29,6 +30,7 @@ function setUp() {
     log: silentLogger,
     kernel: {
       watchEnds: (options) => {
+        if (refusals > 0) throw new Error(`refused, ${refusals--}`)
         onEvent = options.onEvent
         return { close: () => {} }
       },
@@ -45,7 +47,14 @@ function setUp() {
   }
   const connect = (id: number) =>
     onEvent({ kind: 'begun', id, protocol: 6, reply: { src: '10.1.0.1', sport: 8080 } } as EndEvent)
-  return { counting, show, look, connect, setMoves: (value: boolean) => (moves = value) }
+  return {
+    counting,
+    show,
+    look,
+    connect,
+    setMoves: (value: boolean) => (moves = value),
+    refuse: (times: number) => (refusals = times),
+  }
 }
 
 test('counts for so many backends and no more: service ports beyond come when there is room', async () => {
@@ -71,6 +80,17 @@ test('asks nothing about a service port without traffic, once its shares are bac
   expect(await look()).toEqual(['default/web'])
   expect(await look()).toEqual([])
   for (let id = 0; id < 10; id++) connect(id)
+  expect(await look()).toEqual(['default/web'])
+  counting.close()
+})
+
+test('what the kernel refused is tried again by itself, and not with each change', async () => {
+  const { counting, show, look, refuse } = setUp()
+  refuse(2)
+  show('default/web', view('default/web', 1, 2))
+  for (let i = 0; i < 10; i++) show('default/web', view('default/web', 1, 2 + i))
+  // After half a second, and a second after that.
+  for (let i = 0; i < 3; i++) expect(await look()).toEqual([])
   expect(await look()).toEqual(['default/web'])
   counting.close()
 })

@@ -5,6 +5,7 @@ import { readOpen, watchEnds } from '../conntrack/watch-ends.ts'
 import type { Clock, Timer } from '../lib/clock.ts'
 import { type Family, joinHostPort } from '../lib/ip.ts'
 import type { Logger } from '../lib/log.ts'
+import { TryAgain } from '../lib/try-again.ts'
 import type { NodeView, ServicePortChange, ServicePortName, ServicePortView } from '../model/types.ts'
 import { isIdle, type SeenLoads } from '../model/shares.ts'
 import { backendKey, type BackendKey, OpenConnections } from './open-connections.ts'
@@ -48,8 +49,17 @@ export class LeastConnections {
   /** Of all ports. */
   #backends = 0
 
+  readonly #again: TryAgain
+
   constructor(options: LeastConnectionsOptions) {
+    const { clock, log } = options
     this.#options = options
+    this.#again = new TryAgain({
+      clock,
+      again: () => this.#watchThem(),
+      onFailed: (error, againInMs) => log.error(error, 'Cannot count connections', { againInMs }),
+      firstMs: TICK_MS,
+    })
   }
 
   /** After a sync. */
@@ -87,18 +97,21 @@ export class LeastConnections {
 
   close(): void {
     this.#isClosed = true
+    this.#again.close()
     this.#ports.clear()
     this.#end()
   }
 
   #watchThem(): void {
     if (this.#ports.size === 0) return this.#end()
+    if (this.#again.isWaiting) return
     try {
       this.#watch ??= this.#open()
     } catch (error) {
-      this.#options.log.error(error, 'Cannot count connections')
+      this.#again.failed(error)
       return
     }
+    this.#again.succeeded()
     const { counts } = this.#watch
     counts.watch(new Set([...this.#ports.values()].flatMap(({ keys }) => [...keys.values()])))
     this.#readMissing(counts)

@@ -265,6 +265,7 @@ export class NodeProxy {
       }),
       log,
       signal: this.#abort.signal,
+      nextWriteMs: () => this.#nextWriteMs(),
       onWatchRestarted: (resource) => this.#metrics.watchRestarts.with(resource).inc(),
     })
     await Promise.race([watching, failed, this.#nodeWait.failed])
@@ -406,6 +407,12 @@ export class NodeProxy {
 
   #pipeline(family: 4 | 6): FamilyPipeline | undefined {
     return this.#parts.find(({ pipeline }) => pipeline.node.family === family)?.pipeline
+  }
+
+  /** Of the families with changes that wait, the first. */
+  #nextWriteMs(): number | undefined {
+    const waits = this.#parts.map(({ pipeline }) => pipeline.nextWriteMs).filter((ms) => ms !== undefined)
+    return waits.length === 0 ? undefined : Math.min(...waits)
   }
 
   #startPipelines(): void {

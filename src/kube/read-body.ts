@@ -3,6 +3,7 @@
 import { Buffer } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
 import type { Clock, Timer } from '../lib/clock.ts'
+import { PausedReading } from './pause-reading.ts'
 
 const MAX_START = 64 * 1024
 const START_TIMEOUT_MS = 5000
@@ -12,6 +13,8 @@ export interface ReadOptions {
   /** After this silence the server counts as gone. */
   readonly idleTimeoutMs: number
   readonly onChunk: (chunk: Buffer) => void
+  /** In how many milliseconds what was read will be written; nothing is read until shortly before. */
+  readonly nextWriteMs?: (() => number | undefined) | undefined
 }
 
 /** Nothing came for too long. */
@@ -24,12 +27,14 @@ export class IdleTimeoutError extends Error {
  * onChunk; the connection is then closed.
  */
 export function readBody(response: IncomingMessage, options: ReadOptions): Promise<void> {
-  const { clock, idleTimeoutMs, onChunk } = options
+  const { clock, idleTimeoutMs, onChunk, nextWriteMs } = options
   return new Promise((resolve, reject) => {
     let lastMs = clock.monotonicNow()
     let timer: Timer
+    const pausing = nextWriteMs && new PausedReading(response.socket, { clock, nextWriteMs })
     const settle = (error: Error | undefined): void => {
       timer.cancel()
+      pausing?.close()
       if (error === undefined) return resolve()
       response.destroy()
       reject(error)
@@ -47,6 +52,7 @@ export function readBody(response: IncomingMessage, options: ReadOptions): Promi
       lastMs = clock.monotonicNow()
       try {
         onChunk(chunk)
+        pausing?.read(chunk.length)
       } catch (error) {
         settle(error instanceof Error ? error : new Error(String(error)))
       }

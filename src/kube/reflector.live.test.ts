@@ -5,6 +5,7 @@ import { STATUS } from '../../test/support/api-server/faults.ts'
 import { RESOURCES, type ApiObject } from '../../test/support/api-server/objects.ts'
 import { quietLog, type QuietLog } from '../../test/support/api-server/quiet-log.ts'
 import { RecordingHandler, until } from '../../test/support/api-server/recording-handler.ts'
+import { systemClock, type Clock } from '../lib/clock.ts'
 import { services } from './objects/service.ts'
 import type { ReflectorTiming } from './reflector-timing.ts'
 import { runReflector, type ReflectorOptions } from './reflector.ts'
@@ -243,6 +244,35 @@ describe('runReflector() keeps the watch alive', () => {
     rig.server.heal()
     await until('the watch is open again', () => rig.server.watchCount() === 1)
   })
+})
+
+test('runReflector() reads nothing while events wait to be written, and goes on before they are', async () => {
+  let goOn: (() => void) | undefined
+  const clock: Clock = {
+    ...systemClock,
+    setTimeout(callback, delayMs) {
+      if (delayMs !== 180) return systemClock.setTimeout(callback, delayMs)
+      goOn = callback
+      return { cancel() {} }
+    },
+  }
+  const rig = await start({ timing: { clock }, reflector: { nextWriteMs: () => 200 } })
+  await watching(rig)
+  rig.server.store.apply(aService('c'))
+  await until('it has stopped reading', () => goOn !== undefined)
+  rig.server.store.apply(aService('d'))
+  rig.server.store.apply(aService('e'))
+  await new Promise((resolve) => setTimeout(resolve, 50))
+  expect(rig.handler.keys).toEqual(['default/a', 'default/b', 'default/c'])
+  goOn!()
+  await until('all are there', () => rig.handler.objects.has('default/e'))
+  expect(rig.handler.events).toEqual([
+    'set default/a',
+    'set default/b',
+    'set default/c',
+    'set default/d',
+    'set default/e',
+  ])
 })
 
 describe('runReflector() and a server that is away', () => {

@@ -33,6 +33,8 @@ export interface ReflectorOptions<T> {
   /** Before the first complete list, such errors end the reflector instead of a retry. It deletes what it has delivered. */
   readonly giveUpOn?: (error: unknown) => boolean
   readonly timing?: Partial<ReflectorTiming>
+  /** In how many milliseconds delivered events will be written; undefined: none are waiting. More are read shortly before. */
+  readonly nextWriteMs?: (() => number | undefined) | undefined
   /** Called when a watch begins that is not the first. */
   readonly onWatchRestarted?: ((resource: string) => void) | undefined
 }
@@ -178,7 +180,7 @@ class Reflector<T> {
     }
     let broken: unknown
     try {
-      await readBody(response, { clock, idleTimeoutMs: watchIdleMs, onChunk })
+      await readBody(response, { clock, idleTimeoutMs: watchIdleMs, onChunk, nextWriteMs: this.#options.nextWriteMs })
     } catch (error) {
       if (error instanceof HandlerError || error instanceof WatchLostError || this.#options.signal.aborted) throw error
       broken = error

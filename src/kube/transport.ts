@@ -26,6 +26,9 @@ const TCP_KEEPALIVE_MS = 30_000
 /** How long connecting may take, TLS included. */
 const CONNECT_TIMEOUT_MS = 30_000
 
+/** A socket that is paused stops reading at once, and not when so much has come. */
+const HIGH_WATER_MARK = 1
+
 /** How long the API server may take to begin its answer. Its own limit is 60 s. */
 const RESPONSE_TIMEOUT_MS = 70_000
 
@@ -202,7 +205,7 @@ export class Transport implements UpgradingClient {
 
   #createAgent(material: TlsMaterial): Agent {
     const { server, tls } = this.#options.access
-    const keepAlive = { keepAlive: true, keepAliveMsecs: TCP_KEEPALIVE_MS }
+    const keepAlive = { keepAlive: true, keepAliveMsecs: TCP_KEEPALIVE_MS, highWaterMark: HIGH_WATER_MARK }
     const proxy = this.#proxy
     if (server.protocol === 'http:') {
       return proxy === undefined

@@ -34,6 +34,8 @@ export interface WatchClusterOptions {
   /** Aborting ends all requests at once. */
   readonly signal: AbortSignal
   readonly timing?: Partial<ReflectorTiming>
+  /** In how many milliseconds delivered events will be written; undefined: none are waiting. More are read shortly before. */
+  readonly nextWriteMs?: () => number | undefined
   /** Called when a watch of a resource begins that is not its first. */
   readonly onWatchRestarted?: (resource: string) => void
 }

@@ -134,6 +134,11 @@ export class FamilyPipeline {
     return this.#drift.state
   }
 
+  /** In how many milliseconds the changes that wait are written; undefined: none wait. */
+  get nextWriteMs(): number | undefined {
+    return this.#queue.nextWriteMs
+  }
+
   /** All objects have been listed: begins to write to the kernel. */
   start(): void {
     if (this.#started) return

@@ -79,6 +79,10 @@ export class ChangePacing {
     return true
   }
 
+  get isRequested(): boolean {
+    return this.#isRequested
+  }
+
   /** A pause under way is measured with the new periods. */
   setPeriods(periods: Periods): void {
     checkPeriods(this.#name, periods)

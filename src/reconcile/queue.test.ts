@@ -54,6 +54,19 @@ describe('ReconcileQueue', () => {
     expect(times()).toEqual([0, 1000])
   })
 
+  test('nextWriteMs says how long changes have to wait, when some do', async () => {
+    const { clock, runner } = aRunner({ takesMs: 100 })
+    expect(runner.nextWriteMs).toBe(undefined)
+    runner.request()
+    await clock.advance(50)
+    // A write is under way.
+    expect(runner.nextWriteMs).toBe(undefined)
+    await clock.advance(150)
+    expect(runner.nextWriteMs).toBe(undefined)
+    runner.request()
+    expect(runner.nextWriteMs).toBe(900)
+  })
+
   test('minMs is measured from the end of a run to the start of the next, and runs never overlap', async () => {
     const { clock, runner, times } = aRunner({ takesMs: 3000 })
     runner.request()

@@ -100,6 +100,11 @@ export class ReconcileQueue {
     this.#schedule()
   }
 
+  /** In how many milliseconds the changes that wait are written; undefined: none wait, or a write is under way. */
+  get nextWriteMs(): number | undefined {
+    return this.#state === 'waiting' && this.#changes.isRequested ? this.#writeMs - this.#nowMs : undefined
+  }
+
   /** A pause under way is measured with the new periods. */
   setPeriods(periods: Periods): void {
     this.#changes.setPeriods(periods)

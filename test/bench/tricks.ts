@@ -86,6 +86,13 @@ const TRICKS: readonly Trick[] = [
     without: [flag('semi-space-growth-factor=1')],
   },
   {
+    name: 'pause-reading',
+    measuredAt: 'changes',
+    saves: 'changesCpu',
+    atLeast: '10%',
+    without: [['if (this.#bytes <= MUCH_BYTES) this.#socket.pause();', '']],
+  },
+  {
     name: 'heap-growing-percent',
     measuredAt: 'large',
     saves: 'peak',

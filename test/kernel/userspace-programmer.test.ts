@@ -8,6 +8,7 @@ import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { unshareNetwork } from '../../src/system/netns.ts'
 import { NftablesDriver } from '../../src/nftables/driver.ts'
 import { ManualClock } from '../support/manual-clock.ts'
+import { nextTurn } from '../../src/lib/next-turn.ts'
 import { formatIp, joinHostPort, asBytes } from '../../src/lib/ip.ts'
 import { BackendList } from '../../src/model/backend-list.ts'
 import type { PortRange } from '../../src/data-path/port-range.ts'
@@ -409,6 +410,23 @@ describe.skipIf(!isRoot)('the userspace mode in the kernel (needs root)', () => 
     await run.clock.advance(5000)
     expect(await answers()).toEqual(['a', 'a', 'b'])
     expect(run.refused).toHaveLength(1)
+  })
+
+  it('lets others have their turn while it gives very many backends to a few service ports', async () => {
+    using run = new Run()
+    await run.programmer.syncAll(node, [])
+    const list = Array.from({ length: 6000 }, (_, i) => {
+      return { ip: `10.9.${i >> 8}.${i & 255}`, port: 8080, isLocal: false }
+    })
+    const come = Array.from({ length: 6 }, (_, i) => {
+      const view = aView(i, list)
+      return { name: view.name, before: undefined, after: view }
+    })
+    const isDone = run.programmer.sync(node, come)
+    await nextTurn()
+    expect([...run.listeners.entries()].length).toBeLessThan(come.length)
+    await isDone
+    expect([...run.listeners.entries()]).toHaveLength(come.length)
   })
 
   it('lets others have their turn while it opens and closes the listeners of very many service ports', async () => {

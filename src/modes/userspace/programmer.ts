@@ -197,8 +197,13 @@ export class UserspaceProgrammer implements Programmer {
   *#serving(views: readonly ServicePortView[], preferredPort: PreferredPort): Steps<Map<ServicePortName, Service>> {
     const services = new Map<ServicePortName, Service>()
     const crowded = new Set<string>()
-    for (const [i, view] of views.entries()) {
-      if (i > 0 && i % PORTS_OF_A_STEP === 0) yield
+    let done = 0
+    for (const view of views) {
+      if (done >= PORTS_OF_A_STEP) {
+        done = 0
+        yield
+      }
+      done += 1 + Math.floor(view.backends.length / BACKENDS_LIKE_A_PORT)
       const service = `${view.namespace}/${view.service}`
       const refused = new Map<EntranceId, Refusal>()
       const open = new Map<EntranceId, ListenAddress>()
@@ -362,6 +367,8 @@ function formatServed(name: string, { listeners, pool }: Served): string {
 const NO_LISTENER: ReadonlySet<SeenAs> = new Set()
 /** Listeners are opened in some milliseconds. */
 const PORTS_OF_A_STEP = 100
+/** So many backends in a list take as long as a listener: threads get a copy. */
+const BACKENDS_LIKE_A_PORT = 50
 /** How often it is tried to open a listener for which there was no port. */
 const RETRY_MS = 5000
 const RETRY_SOON_MS = 10

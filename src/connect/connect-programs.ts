@@ -137,6 +137,14 @@ export class ConnectPrograms {
     closeAllNow(...replaced(former, maps))
   }
 
+  /** The rules serve from now on. Answers that are under way still seem to come from the frontend, until this is closed. */
+  stopChoosing(): void {
+    for (const hook of CHOOSING) {
+      this.#attached.get(hook)?.close()
+      this.#attached.delete(hook)
+    }
+  }
+
   close(): void {
     closeAllNow(
       ...Array.from(this.#attached.values(), (program) => () => program.close()),

@@ -42,6 +42,8 @@ export interface SocketBalancingOptions {
 const PIECE = 4096
 /** A new map has room for twice the elements, and this many more. */
 const SPARE = 1024
+/** So long after the last choice an answer of UDP may come. */
+const ANSWERS_MS = 500
 /** The longest pause between attempts where the kernel refuses. */
 const RETRY_MS = 60_000
 
@@ -122,7 +124,7 @@ export class SocketBalancing {
     this.#again.close()
     this.#followed.clear()
     await this.#working
-    this.#closePrograms()
+    await this.#closePrograms()
   }
 
   #begin(node: NodeView): void {
@@ -266,7 +268,8 @@ export class SocketBalancing {
     const { log, families, onFrontends } = this.#options
     this.#followed.clear()
     this.#again.failed(error)
-    this.#closePrograms()
+    // What cannot be closed goes with the process.
+    this.#closePrograms().catch(() => {})
     for (const family of families) onFrontends(family, 0)
     const problem = messageOf(error)
     // The same error is logged once.
@@ -274,10 +277,13 @@ export class SocketBalancing {
     this.#problem = problem
   }
 
-  #closePrograms(): void {
+  async #closePrograms(): Promise<void> {
     const programs = this.#programs
     this.#programs = undefined
-    programs?.close()
+    if (programs === undefined) return
+    programs.stopChoosing()
+    await new Promise<void>((resolve) => this.#options.clock.setTimeout(resolve, ANSWERS_MS))
+    programs.close()
   }
 }
 

@@ -1,6 +1,6 @@
 // The programs at connect() in this kernel, with sockets of this process, in a network namespace and a cgroup of its own.
 
-import { createSocket, type Socket as UdpSocket } from 'node:dgram'
+import { createSocket, type RemoteInfo, type Socket as UdpSocket } from 'node:dgram'
 import { once } from 'node:events'
 import { connect, createServer, type Server } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -47,7 +47,12 @@ describe.skipIf(why !== undefined)('connect()', () => {
     for (const [i, address] of ['10.1.0.1', '10.1.0.2', '10.1.0.3', '10.96.0.2', 'fd00::7', 'fd00::8'].entries()) {
       if (address.includes(':')) netns.ip([`addr add ${address}/128 dev lo nodad`])
       const udpServer = createSocket(address.includes(':') ? 'udp6' : 'udp4')
-      udpServer.on('message', (_, from) => udpServer.send(address, from.port, from.address)).bind(PORT, address)
+      const answer = (to: RemoteInfo) => udpServer.send(address, to.port, to.address)
+      udpServer.on('message', (text, from) => {
+        if (text.toString() === 'later') setTimeout(answer, 150, from)
+        else answer(from)
+      })
+      udpServer.bind(PORT, address)
       await once(udpServer, 'listening')
       udpServers[i] = udpServer
     }
@@ -167,6 +172,17 @@ describe.skipIf(why !== undefined)('connect()', () => {
     expect(await client.ask('10.96.0.2', 80, 1, 200)).toEqual(['nothing'])
     expect(await client.ask('10.96.0.2', PORT, 1)).toEqual(['10.96.0.2 from 10.96.0.2:8080'])
     expect(peerOfUdp('10.96.0.1', 80)).toBe('10.96.0.1')
+  })
+
+  it('shows an answer that is under way as that of the frontend when it is closed meanwhile', async () => {
+    const choice = open()
+    await follow(choice, 4, [udp(aView(1, ['10.1.0.1']))])
+    const client = new UdpClient(4)
+    const answer = client.ask('10.96.0.1', 80, 1, 5000, 'later')
+    await sleep(50)
+    await choice.close()
+    expect(await answer).toEqual(['10.1.0.1 from 10.96.0.1:80'])
+    expect(await new UdpClient(4).ask('10.96.0.1', 80, 1, 200)).toEqual(['nothing'])
   })
 
   it('counts connections, and flows of UDP, by frontend and endpoint', async () => {
@@ -332,10 +348,10 @@ class UdpClient {
   }
 
   /** What comes back of some datagrams, one after the other. */
-  async ask(address: string, port: number, times: number, withinMs = 5000): Promise<string[]> {
+  async ask(address: string, port: number, times: number, withinMs = 5000, text = '?'): Promise<string[]> {
     const answers: string[] = []
     for (let i = 0; i < times; i++) {
-      this.#socket.send('?', port, address)
+      this.#socket.send(text, port, address)
       const endMs = performance.now() + withinMs
       while (this.#answers.length === 0 && performance.now() < endMs) await sleep(1)
       answers.push(this.#answers.shift() ?? 'nothing')

@@ -14,6 +14,8 @@ export interface TrafficReport {
   readonly exchanges: number
   /** Whatever was not answered, or only when it was sent again, with the time since the start. */
   readonly losses: readonly string[]
+  /** Answers to unconnected sockets that came from the endpoint's own address: who told otherwise was gone. */
+  readonly strays: number
 }
 
 /** Where traffic goes: a TCP service, and a UDP one. */
@@ -51,7 +53,7 @@ export async function startTraffic(
 ): Promise<Traffic> {
   const started = performance.now()
   const losses: string[] = []
-  const counts = { connections: 0, exchanges: 0 }
+  const counts = { connections: 0, exchanges: 0, strays: 0 }
   const stopping = new AbortController()
   /** How often each of the loops has come round. */
   const rounds: number[] = []
@@ -90,8 +92,11 @@ export async function startTraffic(
     let conversation = await open()
     await untilStopped(async () => {
       counts.exchanges++
-      judge(what, await conversation.say('still there?', answersWithinMs()), conversation, { resent: 0 })
-      if (!isNew) return
+      const answer = await conversation.say('still there?', answersWithinMs())
+      const isStray = answer.kind === 'failed' && answer.code.startsWith('an answer from ')
+      if (isStray) counts.strays++
+      else judge(what, answer, conversation, { resent: 0 })
+      if (!isNew && !isStray) return
       conversation.close()
       conversation = await open()
     })

@@ -41,6 +41,11 @@ export class AttachedProgram {
   }
 }
 
+/** Throws when the kernel does not take the program. Nothing of it stays. */
+export function verifyProgram(hook: Hook, steps: readonly Step[]): void {
+  withProgram(hook, steps, () => {})
+}
+
 /** The program stays while it is attached; its descriptor is needed no longer than that takes. */
 function withProgram<T>(hook: Hook, steps: readonly Step[], use: (program: number) => T): T {
   const program = loadProgram(hook, steps)

@@ -1,7 +1,7 @@
 // The BPF programs and maps of all families. The kernel removes them when this is closed or this process ends.
 
 import { HashMap } from '../bpf/hash-map.ts'
-import { AttachedProgram } from '../bpf/socket-programs.ts'
+import { AttachedProgram, verifyProgram } from '../bpf/socket-programs.ts'
 import type { Hook } from '../bpf/uapi.ts'
 import { closeAllNow } from '../lib/close-all.ts'
 import type { Family } from '../lib/ip.ts'
@@ -51,7 +51,7 @@ const MOST_PAIRS = 1 << 14
 const CHOOSING: ReadonlySet<Hook> = new Set(['connect4', 'connect6', 'sendmsg4', 'sendmsg6'])
 
 export class ConnectPrograms {
-  readonly cgroup: string
+  readonly cgroup: string | undefined
   readonly #nodeNetns = readNetnsCookie()
   readonly #dialled: HashMap
   readonly #flows: HashMap
@@ -60,8 +60,8 @@ export class ConnectPrograms {
   readonly #counts = new Map<Family, HashMap>()
   readonly #attached = new Map<Hook, AttachedProgram>()
 
-  /** Attaches the programs, with empty maps. */
-  constructor(cgroup: string, options: Omit<WitnessOptions, 'nodeNetns'>) {
+  /** Attaches the programs, with empty maps. Without a cgroup, the kernel only looks whether it takes them. */
+  constructor(cgroup: string | undefined, options: Omit<WitnessOptions, 'nodeNetns'>) {
     this.cgroup = cgroup
     this.#dialled = new HashMap({
       name: 'kube_dialled',
@@ -179,7 +179,8 @@ export class ConnectPrograms {
     })
     for (const [hook, steps] of Object.entries(programs) as [Hook, (typeof programs)[Hook] & {}][]) {
       const attached = this.#attached.get(hook)
-      if (attached === undefined) this.#attached.set(hook, new AttachedProgram(hook, steps, this.cgroup))
+      if (this.cgroup === undefined) verifyProgram(hook, steps)
+      else if (attached === undefined) this.#attached.set(hook, new AttachedProgram(hook, steps, this.cgroup))
       else if (CHOOSING.has(hook)) attached.replace(steps)
     }
   }

@@ -117,7 +117,7 @@ export class SocketBalancing {
     const { scope, families } = this.#options
     if (this.#programs === undefined) return `Socket balancing: not for ${scope}: ${this.#problem ?? 'not yet'}`
     const counts = families.map((family) => `IPv${family}=${this.#followed.get(family)?.plan.frontends ?? 0}`)
-    return `Socket balancing: for ${scope}, cgroup ${this.#programs.cgroup}, frontends: ${counts.join(' ')}`
+    return `Socket balancing: for ${scope}, cgroup ${this.#programs.cgroup}, frontends: ${counts.join(' ')}, of TCP, and of UDP without connect()`
   }
 
   async close(): Promise<void> {

@@ -193,7 +193,7 @@ export const folders: readonly Folder[] = [
     folder: 'connect',
     what: 'socket balancing: which frontends, the BPF programs, the maps',
     imports: ['lib', 'system', 'bpf', 'conntrack', 'model', 'table-sync'],
-    effects: ['cgroup.ts', 'connect-programs.ts', 'socket-balancing.ts', 'witness.ts'],
+    effects: ['cgroup.ts', 'connect-programs.ts', 'probe.ts', 'socket-balancing.ts', 'witness.ts'],
   },
   {
     folder: 'modes',

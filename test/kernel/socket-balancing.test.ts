@@ -8,6 +8,7 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'v
 import { HashMap } from '../../src/bpf/hash-map.ts'
 import { findCgroup } from '../../src/connect/cgroup.ts'
 import { Conntrack } from '../../src/conntrack/driver.ts'
+import { probeSockets } from '../../src/connect/probe.ts'
 import { SocketBalancing } from '../../src/connect/socket-balancing.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { type Family, bytesOf } from '../../src/lib/ip.ts'
@@ -254,7 +255,7 @@ describe.skipIf(why !== undefined)('connect()', () => {
     const choice = open()
     await follow(choice, 4, [aView(1, ['10.1.0.1'])])
     expect(choice.status()).toBe(
-      `Socket balancing: for ${cgroup.folder}, cgroup ${cgroup.folder}, frontends: IPv4=1 IPv6=0`,
+      `Socket balancing: for ${cgroup.folder}, cgroup ${cgroup.folder}, frontends: IPv4=1 IPv6=0, of TCP, and of UDP without connect()`,
     )
     await choice.close()
     await expect(dial('10.96.0.1', 80)).rejects.toThrow('ECONNREFUSED')
@@ -282,6 +283,14 @@ describe.skipIf(why !== undefined)('connect()', () => {
     })
     // Ten times in a second, sixteen of a namespace.
     expect(lookUp.mock.calls.length).toBeLessThanOrEqual(16 * ((performance.now() - startMs) / 100 + 2))
+  })
+
+  it('is known to be possible, or not, before', () => {
+    expect(probeSockets(cgroup.folder, [4, 6])).toEqual({ kind: 'can choose', cgroup: cgroup.folder })
+    expect(probeSockets('/sys/fs/cgroup/not-there', [4])).toEqual({
+      kind: 'cannot choose',
+      why: 'There is no cgroup /sys/fs/cgroup/not-there',
+    })
   })
 
   it('knows the cgroup of every process', () => {

@@ -1,5 +1,6 @@
 // What `kube-proxy check` knows of a machine and its cluster: read first, judged later.
 
+import type { SocketOutlook } from '../../connect/probe.ts'
 import type { RunOptions } from '../../config/run-options.ts'
 import type { ModeOutlook } from '../../modes/contract.ts'
 import type { ConfigProblems } from '../../model/config-problems.ts'
@@ -18,6 +19,8 @@ export interface CheckFacts {
   readonly api: ApiFacts
   readonly node: CheckedNode
   readonly configuration: ConfigurationFacts
+  /** Undefined where sockets shall not choose. */
+  readonly sockets: SocketOutlook | undefined
 }
 
 export interface KernelFacts {

@@ -98,6 +98,13 @@ export const findingKinds = kinds({
   },
   'mode-possible': { about: 'modes', level: 'note', when: 'Another mode that could run.' },
   'mode-not-possible': { about: 'modes', level: 'note', when: 'Another mode that could not run, and why.' },
+  'sockets-choose': { about: 'modes', level: 'ok', when: '--socket-balancing is set, and can be in force.' },
+  'sockets-cannot-choose': {
+    about: 'modes',
+    level: 'warning',
+    when: '--socket-balancing is set, and the kernel, a right or a cgroup is missing. The rules serve all connections.',
+    todo: 'see what it needs in docs/guides/socket-balancing.md, or leave the flag out',
+  },
   'conntrack-ok': { about: 'conntrack', level: 'ok', when: 'The table of connections has space.' },
   'conntrack-full': {
     about: 'conntrack',

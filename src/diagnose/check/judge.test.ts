@@ -49,6 +49,7 @@ function facts(changes: Partial<CheckFacts> = {}): CheckFacts {
       problems: { warnings: [], errors: [] },
     },
     configuration: configuration('--proxy-mode=nftables'),
+    sockets: undefined,
     ...changes,
   }
 }
@@ -149,6 +150,7 @@ const cases: [string, Partial<CheckFacts>, FindingCode[]][] = [
   ['a mode with a warning', { modes: outlooks({ nftables: { ...works, warnings: fails.lacks } }) }, ['mode-odd']],
   ['a warning of another mode', { modes: outlooks({ ipvs: { ...works, warnings: fails.lacks } }) }, []],
   ['no mode', { configuration: configuration() }, ['mode-default']],
+  ['sockets that cannot choose', { sockets: { kind: 'cannot choose', why: 'no cgroup' } }, ['sockets-cannot-choose']],
   ['a full table', { conntrack: { count: 801, max: 1000, module: 'loaded' } }, ['conntrack-full']],
   ['no tracking', { conntrack: { count: undefined, max: undefined, module: 'missing' } }, ['conntrack-missing']],
   ['tracking that is not loaded', { conntrack: { count: undefined, max: undefined, module: 'can be loaded' } }, []],

@@ -35,6 +35,7 @@ export function judge(facts: CheckFacts, modes: AvailableModes): Judgement {
       ...judgeKernel(facts.kernel),
       ...judgeRights(facts.capabilities),
       ...judgeModes(facts, planned),
+      ...judgeSockets(facts.sockets),
       ...judgeConntrack(facts.conntrack),
       ...judgeSettings(facts.settings),
       ...judgeOthers(facts.others, facts),
@@ -112,6 +113,14 @@ function judgeModes({ modes: outlooks, configuration }: CheckFacts, { chosen, gi
     findings.push(finding(lacks ? 'mode-not-possible' : 'mode-possible', message, lacks ? todo(name) : undefined))
   }
   return findings
+}
+
+function judgeSockets(sockets: CheckFacts['sockets']): Finding[] {
+  if (sockets === undefined) return []
+  if (sockets.kind === 'cannot choose')
+    return [finding('sockets-cannot-choose', `Sockets cannot choose: ${sockets.why}`)]
+  const what = 'for TCP, and for UDP without connect()'
+  return [finding('sockets-choose', `Sockets in ${sockets.cgroup} can choose endpoints, ${what}`)]
 }
 
 function uses(outlook: ModeOutlook | undefined): string {

@@ -3,6 +3,7 @@
 import type { RunOptions } from '../../config/run-options.ts'
 import { type Family, ipFamily } from '../../lib/ip.ts'
 import type { ModeOutlook } from '../../modes/contract.ts'
+import { probeSockets } from '../../connect/probe.ts'
 import { hasIpv6 } from '../../compose/families.ts'
 import { readMachineAddresses } from '../../compose/machine-addresses.ts'
 import { NodeState } from '../../compose/node-state.ts'
@@ -46,5 +47,6 @@ export async function readFacts(
       problems: state.problems(otherSettings(config, families)),
     },
     configuration: { config, standIns, mode, minSyncPeriod, file: configFile, warnings },
+    sockets: config.socketBalancing === '' ? undefined : probeSockets(config.socketBalancing, families),
   }
 }

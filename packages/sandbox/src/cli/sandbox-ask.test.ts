@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { type AskingCommand, askedFrom } from './sandbox-ask.ts'
+import { type AskingCommand, askedFrom, withoutKubeconfig } from './sandbox-ask.ts'
 
 const node = (name: string, address: string) => ({
   name,
@@ -26,4 +26,14 @@ test.each<[AskingCommand, readonly string[], string, readonly string[]]>([
   ['doctor', ['default/web', '--from', 'outside'], 'node-1', ['default/web', '--from', 'outside']],
 ])('askedFrom(%s %j) is %s', (command, argv, wanted, args) => {
   expect(askedFrom(command, argv, status)).toEqual({ node: wanted, args })
+})
+
+test.each<[readonly string[], readonly string[], boolean]>([
+  [['default/web'], ['default/web'], false],
+  [['default/web', '--kubeconfig', '/run/a/kubeconfig'], ['default/web'], true],
+  [['--kubeconfig=/run/a/kubeconfig', 'default/web'], ['default/web'], true],
+  [['--kubeconfig', 'admin.conf', 'default/web'], ['--kubeconfig', 'admin.conf', 'default/web'], false],
+])('the kubeconfig of a sandbox names the sandbox: %j', (argv, rest, isFound) => {
+  const sandbox = { kubeconfig: '/run/a/kubeconfig' }
+  expect(withoutKubeconfig(argv, [sandbox])).toEqual({ argv: rest, folder: isFound ? sandbox : undefined })
 })

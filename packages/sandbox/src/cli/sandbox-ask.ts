@@ -15,18 +15,31 @@ const PLACES = /^--?(control-socket|kubeconfig|master|manifests|dump|config|node
 
 /** Runs it there and answers its exit status; undefined: there is a proxy here, or no sandbox, or a place was named. */
 export async function runInSandbox(command: AskingCommand, argv: readonly string[]): Promise<number | undefined> {
-  if (argv.some((each) => PLACES.test(each)) || process.env[SOCKET_VARIABLE] || existsSync(askPath('')))
-    return undefined
-  if (runningInstances().length === 0) return undefined
-  const folder = findInstance(undefined)
+  if (process.env[SOCKET_VARIABLE] || existsSync(askPath(''))) return undefined
+  const running = runningInstances()
+  if (running.length === 0) return undefined
+  const asked = command === 'doctor' ? withoutKubeconfig(argv, running) : { argv, folder: undefined }
+  if (asked.argv.some((each) => PLACES.test(each))) return undefined
+  const folder = asked.folder ?? findInstance(undefined)
   const status = await askStatus(folder.controlSocket)
-  const { node, args } = askedFrom(command, argv, status)
+  const { node, args } = askedFrom(command, asked.argv, status)
   if (node === undefined) return undefined
   process.stderr.write(`kube-proxy: asking ${node} of sandbox ${folder.name}\n`)
   const self = [process.execPath, ...process.execArgv, process.argv[1]!, command, ...args]
   const more = command === 'doctor' ? apiOf(folder) : []
   const inside = { name: folder.name, place: node, command: [...self, ...more] }
   return runSandboxExec(inside, ['--name', folder.name, 'exec', node, '--', ...inside.command])
+}
+
+/** That of a sandbox says which one is meant; it is given on the node, as the node needs it. */
+export function withoutKubeconfig<T extends { readonly kubeconfig: string }>(
+  argv: readonly string[],
+  running: readonly T[],
+): { readonly argv: readonly string[]; readonly folder: T | undefined } {
+  const at = argv.findIndex((each) => /^--kubeconfig(=|$)/.test(each))
+  const [flag = '', value = argv[at + 1]] = argv[at]?.split('=') ?? []
+  const folder = at < 0 ? undefined : running.find(({ kubeconfig }) => kubeconfig === value)
+  return folder === undefined ? { argv, folder } : { argv: argv.toSpliced(at, flag === argv[at] ? 2 : 1), folder }
 }
 
 /** The node of the pod that asks, else the first; a pod is named by its address there, because proxies do not know pods. */

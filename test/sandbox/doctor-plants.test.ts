@@ -16,8 +16,11 @@ const root = makeRoot()
 const services = '/api/v1/namespaces/default/services'
 const TAKEN = '192.0.2.80'
 
-type Mode = 'nftables' | 'iptables' | 'userspace'
-const MODES: readonly Mode[] = ['nftables', 'iptables', 'userspace']
+type Mode = 'nftables' | 'iptables' | 'userspace' | 'ipvs'
+const ALL_MODES: readonly Mode[] = ['nftables', 'iptables', 'userspace', 'ipvs']
+/** The kernel of this machine may lack that of ipvs: test/uml/doctor-plants.test.ts has it. */
+const isIpvs = process.env['SANDBOX_MODES'] === 'ipvs'
+const MODES = ALL_MODES.filter((mode) => (mode === 'ipvs') === isIpvs)
 
 let sandbox: SandboxProcess
 let node: Shell
@@ -190,6 +193,8 @@ const CLIENTS = 'for i in 1 2 3 4; do curl -sm 9 127.0.0.1:4444 > /dev/null 2>&1
 
 /** A pod of this node that nobody has: only its packets are followed. */
 const A_POD = { from: '10.244.1.99' }
+/** That of ipvs has no hook ingress, no target TTL, no xfrm, and tells nothing of what it drops. */
+const FULL_KERNEL: readonly Mode[] = ['nftables', 'iptables', 'userspace']
 const TRANSLATING: readonly Mode[] = ['nftables', 'iptables']
 const WEB = 'tcp dport 3000'
 
@@ -213,6 +218,7 @@ const PLANTS: Readonly<Record<string, Plant>> = {
   'what comes in by a link': {
     ...table('netdev guard', 'ingress device eth0 priority 0', 'tcp sport 3000 drop'),
     ask: { service: 'default/far' },
+    modes: FULL_KERNEL,
   },
   'what is forwarded': {
     ...table('inet fw', 'forward priority 0', 'ct state new drop'),
@@ -418,6 +424,13 @@ const PLANTS: Readonly<Record<string, Plant>> = {
     ask: { service: 'default/far', sends: true },
     says: /in the network namespace \S+node-2, link \S+, by table inet wall, chain c: .*drop$/,
   },
+  'a filter of tc': {
+    code: 'endpoint-silent',
+    plant: `tc qdisc add dev eth0 clsact; tc filter add dev eth0 egress protocol ip bpf da bytecode '1,6 0 0 2'`,
+    remove: 'tc qdisc del dev eth0 clsact',
+    ask: { service: 'default/far', sends: true },
+    says: /on this node, link eth0: a tc filter or BPF program drops it/,
+  },
   'another machine that says that there is no way': {
     ...table('inet wall', 'forward priority 0', `${WEB} reject with icmpx host-unreachable`),
     pod: 'node-2',
@@ -448,6 +461,7 @@ const PLANTS: Readonly<Record<string, Plant>> = {
     code: 'endpoint-unreachable',
     ask: { service: 'default/far' },
     says: /leaves too few hops \(TTL\) to a packet .*--ttl-set 1$/,
+    modes: FULL_KERNEL,
   },
   "another kube-proxy's rules, left over": {
     code: 'service-silent',
@@ -486,6 +500,7 @@ const PLANTS: Readonly<Record<string, Plant>> = {
     remove: 'ip xfrm policy flush',
     ask: { service: 'default/far' },
     says: /^this node cannot open a connection to 10\.244\.2\..* xfrm, a security module or a BPF program/,
+    modes: FULL_KERNEL,
   },
   'a pod on another node that refuses': {
     ...table('inet wall', 'input priority 0', `${WEB} reject with tcp reset`),
@@ -506,7 +521,8 @@ const PLANTS: Readonly<Record<string, Plant>> = {
 }
 
 /** Those that only show something, and can be typed here. */
-const SHOWS = /^(nft (-a )?list|ip route get|ip link show|ip netns exec \S+ nft|iptables\S* .*-L) /
+const SHOWS =
+  /^(nft (-a )?list|ip route get|ip xfrm policy|tc filter show|ip link show|ip netns exec \S+ nft|iptables\S* .*-L) /
 
 async function isFound(code: string, question: DoctorQuestion, says = /./): Promise<void> {
   const { finding, answers } = await doctor.about(question)
@@ -514,7 +530,7 @@ async function isFound(code: string, question: DoctorQuestion, says = /./): Prom
   expect(finding).toMatchObject({ code })
   expect(finding!.what).not.toMatch(/\.$|undefined|null/)
   const [command = ''] = finding!.next.split(/ *[#|;]/)
-  expect(finding!.next).toMatch(/^(kubectl|kube-proxy|nft|ip|iptables-nft|iptables-legacy|sysctl|dig|conntrack) /)
+  expect(finding!.next).toMatch(/^(kubectl|kube-proxy|nft|ip|iptables-nft|iptables-legacy|sysctl|dig|conntrack|tc) /)
   if (SHOWS.test(command)) await node.run(`${command} > /dev/null`)
 }
 
@@ -529,7 +545,9 @@ describe.each(MODES)('in mode %s', (mode) => {
     (code, question) => isFound(code, question),
   )
 
-  const harmful = Object.entries(PLANTS).filter(([, { modes = MODES }]) => modes.includes(mode))
+  const harmful = Object.entries(PLANTS).filter(
+    ([, { modes = ALL_MODES, ask }]) => modes.includes(mode) && !(isIpvs && ask?.sends === true),
+  )
   test.each(harmful)('%s', async (_, { code, plant, remove, says, ask, pod }) => {
     const place = pod === undefined ? node : pods.get(pod)!
     await place.run(plant)
@@ -623,7 +641,8 @@ describe.each(MODES)('in mode %s', (mode) => {
   }
 
   test.each([
-    ['output', false],
+    // IPVS sends what a pod sends through it, too.
+    ['output', mode === 'ipvs'],
     ['prerouting', true],
   ])(
     'a rule that cannot be read in the hook %s is no finding; a doubt, if it is of others: %s',
@@ -647,11 +666,12 @@ describe.each(MODES)('in mode %s', (mode) => {
     try {
       const question = { service: 'default/far', from }
       await isFound('service-silent', question, /does not answer from 10\.244\.1\.\d+ .*although its endpoints answer/)
-      await isFound(
-        'service-silent',
-        { ...question, sends: true },
-        /namespace \S*a1, by table inet wall, chain c: .* drop$/,
-      )
+      if (!isIpvs)
+        await isFound(
+          'service-silent',
+          { ...question, sends: true },
+          /namespace \S*a1, by table inet wall, chain c: .* drop$/,
+        )
     } finally {
       await client.run(wall.remove)
     }

@@ -1,6 +1,6 @@
 // Questions about the network: routes, packet sizes, whether endpoints and the service answer, and old flows.
 
-import type { EndFact, EndpointFacts, ServiceExamination, TryFact, WayFact } from './facts.ts'
+import type { EndFact, EndpointFacts, ForeignDoubt, ServiceExamination, TryFact, WayFact } from './facts.ts'
 import { explainCommand } from './ask-decision.ts'
 import { endText, nextOfEnd } from './packet-end.ts'
 import { formatIp, joinHostPort, splitHostPort } from '../../lib/ip.ts'
@@ -288,9 +288,13 @@ function askService(facts: AboutEndpoints & Pick<ServiceExamination, 'machine'>)
   if (serviceTry.result === 'connected') return fine()
   const often = serviceTry.share === undefined ? '' : ` in ${serviceTry.share} attempts`
   const what = `${serviceTry.to} ${resultText(serviceTry)} from ${client}${often} (${serviceTry.error})${facts.foreign?.walls.length ? '' : ', although its endpoints answer'}`
-  if (serviceEnd !== undefined)
-    return finding('service-silent', `${what}: ${endText(serviceEnd)}`, nextOfEnd(serviceEnd, ''))
   const [doubt] = facts.foreign?.doubts ?? []
+  if (serviceEnd !== undefined)
+    return endedIn(
+      finding('service-silent', `${what}: ${endText(serviceEnd)}`, nextOfEnd(serviceEnd, '')),
+      serviceEnd,
+      doubt,
+    )
   if (doubt !== undefined) return finding('service-silent', `${what}; and ${doubt.what}`, doubt.next)
   const detour = facts.ways?.find((each) => each.ofClient?.way.kind === 'link')?.ofClient
   if (detour?.way.kind === 'link') {
@@ -304,6 +308,15 @@ function askService(facts: AboutEndpoints & Pick<ServiceExamination, 'machine'>)
   }
   const rp = machine.strictRpFilter.length === 0 ? '' : `; rp_filter is strict on ${machine.strictRpFilter.join(', ')}`
   return finding('service-silent', `${what}${rp}`, explainCommand(facts, ' --send'))
+}
+
+/** Where the kernel does not say which rule it was, the one that may have been it is named. */
+function endedIn(of: DoctorFinding, { droppedBy, drops }: EndFact, doubt: ForeignDoubt | undefined): DoctorFinding {
+  const isNameless =
+    droppedBy === null && drops?.some(({ reason, rule }) => reason === 'NETFILTER_DROP' && rule === null)
+  return isNameless === true && doubt !== undefined
+    ? { ...of, what: `${of.what}; and ${doubt.what}`, next: doubt.next }
+    : of
 }
 
 export function askDns({ dns, asked }: ServiceExamination): Verdict {

@@ -42,6 +42,17 @@ export function nextOfEnd({ to, droppedBy, drops }: EndFact, pod: string): strin
       return 'ip neigh show'
     case 'IP_INADDRERRORS':
       return `${inside}sysctl net.ipv4.ip_forward`
+    case 'TC_EGRESS':
+    case 'TC_INGRESS':
+      return `${inside}tc filter show dev ${drop.link ?? 'LINK'} ${drop.reason === 'TC_EGRESS' ? 'egress' : 'ingress'}`
+    case 'QDISC_DROP':
+      return `${inside}tc -s qdisc show dev ${drop.link ?? 'LINK'}`
+    case 'XDP':
+      return `${inside}ip -d link show dev ${drop.link ?? 'LINK'}`
+    case 'XFRM_POLICY':
+      return `${inside}ip xfrm policy`
+    case 'IP_RPFILTER':
+      return `${inside}ip route get ${splitHostPort(drop.packet.replace(/ > .*/, '')).ip}    # and: ${inside}sysctl -a -r rp_filter`
     default:
       return pod === '' ? `${inside}ip route get ${splitHostPort(to).ip}` : `kubectl exec ${pod} -- ss -ltn`
   }

@@ -372,6 +372,8 @@ async function followTo(
     protocol: protocol === 'UDP' ? 'UDP' : 'TCP',
     around,
     departure,
+    // From this node to an endpoint, nothing is translated.
+    keepsPort: departure === undefined && address !== question.destination,
   })
   return { to: joinHostPort(address, port), answer, droppedBy: trace.droppedBy, drops, dropsError }
 }

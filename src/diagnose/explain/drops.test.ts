@@ -3,6 +3,7 @@ import type { Drop } from '../../bpf/drop-watch.ts'
 import { dropsBetween } from './drops.ts'
 
 const [CLIENT, ENDPOINT] = ['172.30.0.11', '10.244.2.3']
+const between = new Set([CLIENT, ENDPOINT])
 
 describe('packets that were dropped between two addresses', () => {
   const drop = (sourcePort: number, reason: string) =>
@@ -10,11 +11,12 @@ describe('packets that were dropped between two addresses', () => {
 
   it('are those of the client, and not of connections that end meanwhile', () => {
     const [theirs, ours] = [drop(41542, 'NETFILTER_DROP'), drop(40001, 'OTHERHOST')]
-    expect(dropsBetween([theirs, ours], new Set([CLIENT, ENDPOINT]), 40001)).toEqual([ours])
+    expect(dropsBetween([theirs, ours], between, { clientPort: 40001, keepsPort: false })).toEqual([ours])
   })
 
   it('are any where the port of the client was changed on the way', () => {
     const masqueraded = drop(1024, 'NETFILTER_DROP')
-    expect(dropsBetween([masqueraded], new Set([CLIENT, ENDPOINT]), 40001)).toEqual([masqueraded])
+    expect(dropsBetween([masqueraded], between, { clientPort: 40001, keepsPort: false })).toEqual([masqueraded])
+    expect(dropsBetween([masqueraded], between, { clientPort: 40001, keepsPort: true })).toEqual([])
   })
 })

@@ -24,8 +24,12 @@ export function watchDrops(ports: readonly number[]): DropWatch | Unwatched {
 /** Each takes two instructions for each side and family. */
 const MOST_PORTS = 64
 
-/** Those between two of these addresses: of the client's port or, where that was changed on the way, of any. */
-export function dropsBetween(drops: readonly Drop[], addresses: ReadonlySet<string>, clientPort: number): Drop[] {
+/** Those between two of these addresses: of the client's port or, where that may be changed on the way, of any. */
+export function dropsBetween(
+  drops: readonly Drop[],
+  addresses: ReadonlySet<string>,
+  { clientPort, keepsPort }: { readonly clientPort: number; readonly keepsPort: boolean },
+): Drop[] {
   const own = drops.filter(
     ({ source, destination, reason }) =>
       addresses.has(source) && addresses.has(destination) && reason !== 'QUEUE_PURGE',
@@ -33,7 +37,7 @@ export function dropsBetween(drops: readonly Drop[], addresses: ReadonlySet<stri
   const isClients = ({ sourcePort, destinationPort }: Drop) =>
     sourcePort === clientPort || destinationPort === clientPort
   const clients = own.filter(isClients)
-  return clients.length > 0 ? clients : own
+  return keepsPort || clients.length > 0 ? clients : own
 }
 
 export function explainDrops(drops: readonly Drop[]): ExplainedDrop[] {
@@ -66,6 +70,7 @@ const WORDS: Readonly<Record<string, string>> = {
   SOCKET_FILTER: 'a filter of the socket drops it',
   SOCKET_RCVBUFF: "the socket's receive buffer is full",
   TCP_LISTEN_OVERFLOW: "the listener's queue is full",
+  IP_INHDR: 'its hops (TTL) are used up, or its header is broken',
   IP_RPFILTER: 'rp_filter: its source has another way',
   IP_INNOROUTES: 'there is no route for it here',
   IP_OUTNOROUTES: 'there is no route to its destination',
@@ -86,6 +91,8 @@ const WORDS: Readonly<Record<string, string>> = {
   DEV_READY: 'the link is not ready',
   OTHERHOST: 'it carries the MAC address of another machine',
   BRIDGE_INGRESS_STP_STATE: 'the bridge port does not forward',
+  XFRM_POLICY: 'a policy of IPsec (xfrm) forbids it',
+  LSM: 'a security module forbids it',
   NOMEM: 'there was no memory',
 }
 

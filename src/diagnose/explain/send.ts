@@ -85,6 +85,8 @@ export interface HowToFollow {
   /** Addresses and ports that its packets may have on the way. */
   readonly around: { readonly addresses: readonly string[]; readonly ports: readonly number[] }
   readonly departure?: Departure | undefined
+  /** Nobody gives it another port on the way: packets of other ports are of other connections. */
+  readonly keepsPort?: boolean
   /** Sends it in place of this process. */
   readonly send?: () => Promise<string>
 }
@@ -101,6 +103,7 @@ export async function followPacket(
     protocol,
     around,
     departure,
+    keepsPort = false,
     send = () => (protocol === 'TCP' ? openTcp(flow, departure) : sendUdp(flow, family, departure)),
   }: HowToFollow,
 ): Promise<FollowedPacket> {
@@ -113,7 +116,7 @@ export async function followPacket(
     const addresses = new Set([flow.source, flow.destination, ...around.addresses])
     // What was answered was not dropped, apart from what the kernel throws away when a connection ends.
     if (isAnswered(answer)) return { answer, trace, drops: [], dropsError: null }
-    const found = dropsBetween(watch.read(), addresses, flow.sourcePort)
+    const found = dropsBetween(watch.read(), addresses, { clientPort: flow.sourcePort, keepsPort })
     const drops = explainDrops(found)
     const elsewhere = droppedElsewhere(found)
     if (elsewhere === undefined) return { answer, trace, drops, dropsError: null }

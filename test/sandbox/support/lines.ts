@@ -52,7 +52,7 @@ export class Shell extends Lines {
 
   /** What it prints. Rejects when it fails. */
   async run(command: string): Promise<string> {
-    const lines = await this.ask(`{ (set -e; ${command}\n) 2>&1; echo; echo "${END} $?"; }`, (line) =>
+    const lines = await this.ask(`{ (set -e; ${command}\n) 2>&1; status=$?; echo; echo "${END} $status"; }`, (line) =>
       line.startsWith(END),
     )
     const printed = lines.slice(0, -1).join('\n').trim()

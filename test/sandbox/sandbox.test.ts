@@ -62,6 +62,11 @@ describe('a sandbox', () => {
       })
       expect(stdout).toContain('whoami')
     }
+    const { status, stderr } = type('./bin/kube-proxy doctor default/nobody')
+    expect({ status, stderr }).toEqual({
+      status: 2,
+      stderr: expect.stringContaining('to type on node-1: kube-proxy sandbox exec node-1 -- COMMAND\n') as string,
+    })
     const clients = tried.filter((command) => !asking.includes(command))
     expect(clients).toHaveLength(4)
     for (const command of clients) {

@@ -28,8 +28,14 @@ export async function runInSandbox(command: AskingCommand, argv: readonly string
   const self = [process.execPath, ...process.execArgv, process.argv[1]!, command, ...args]
   const more = command === 'doctor' ? apiOf(folder) : []
   const inside = { name: folder.name, place: node, command: [...self, ...more] }
-  return runSandboxExec(inside, ['--name', folder.name, 'exec', node, '--', ...inside.command])
+  const exit = await runSandboxExec(inside, ['--name', folder.name, 'exec', node, '--', ...inside.command])
+  if (command === 'doctor' && exit === FOUND)
+    process.stderr.write(`kube-proxy: to type on ${node}: kube-proxy sandbox exec ${node} -- COMMAND\n`)
+  return exit
 }
+
+/** Its next command may be one of that node: nft, ip, sysctl. */
+const FOUND = 2
 
 /** That of a sandbox says which one is meant; it is given on the node, as the node needs it. */
 export function withoutKubeconfig<T extends { readonly kubeconfig: string }>(

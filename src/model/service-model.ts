@@ -17,7 +17,7 @@ import type { EndpointPlaces } from './node-name-problem.ts'
 import type { ProblemLog } from './problems.ts'
 import { planServicePorts } from './service-plan.ts'
 import type { ServicePlan } from './service-plan.ts'
-import { isIdle, moveRungs, type Rungs, sameRungs, type SeenLoads } from './shares.ts'
+import { isIdle, moveRungs, type Rungs, sameShares, type SeenLoads } from './shares.ts'
 import { DEFAULT_WEIGHT } from './weights.ts'
 import { parseService, sameService } from './service-ports.ts'
 import type { ServiceInfo } from './service-ports.ts'
@@ -152,9 +152,9 @@ export class ServiceModel {
     )
     const before = this.#rungs.get(name) ?? NO_RUNGS
     const rungs = moveRungs(weights, loads, before)
-    if (sameRungs(before, rungs)) return false
     if (rungs.size === 0) this.#rungs.delete(name)
     else this.#rungs.set(name, rungs)
+    if (sameShares(before, rungs)) return false
     this.#markDirty(this.#entries.get(serviceOf(name)))
     return true
   }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { moveRungs, nextRungs, sameRungs, shareOf } from './shares.ts'
+import { moveRungs, nextRungs, sameShares, shareOf } from './shares.ts'
 
 /** Backends that need so long for each connection, and so many connections a tick: what is open follows from the shares. */
 function play(delays: readonly number[], { ticks = 40, rate = 50, weights = delays.map(() => 1) } = {}) {
@@ -38,6 +38,17 @@ test('backends that are nearly alike stay where they are', () => {
   expect(play([1, 1.2, 0.9, 1.1]).every((rungs) => rungs.every((rung) => rung === 0))).toBe(true)
 })
 
+test('a few short connections more are chance', () => {
+  const few = [0.1, 0.6, 0.2].map((open) => ({ weight: 1, open, begun: 10 }))
+  expect(nextRungs(few, [0, 0, 0])).toEqual([0, 0, 0])
+})
+
+test('who is slow comes up very slowly, and who is as fast as the others one rung at a time', () => {
+  const loads = (open: number) => [1, 1, open].map((each) => ({ weight: 1, open: each, begun: each === open ? 2 : 20 }))
+  expect(nextRungs(loads(0.9), [0, 0, 6])).toEqual([0, 0, 5.9])
+  expect(nextRungs(loads(0.12), [0, 0, 6])).toEqual([0, 0, 5])
+})
+
 test('who weighs more may have more connections open', () => {
   expect(play([1, 1], { weights: [4, 1] }).at(-1)).toEqual([0, 0])
 })
@@ -64,6 +75,8 @@ test('moveRungs() knows backends by name, and forgets those that are gone', () =
     ['b', 1],
   ])
   expect(moveRungs(weights, loads, new Map([['c', 7]]))).toEqual(new Map([['b', 2]]))
-  expect(sameRungs(new Map([['b', 3]]), new Map([['b', 3]]))).toBe(true)
-  expect(sameRungs(new Map([['b', 3]]), new Map([['b', 2]]))).toBe(false)
+  expect(sameShares(new Map([['b', 3]]), new Map([['b', 2.9]]))).toBe(true)
+  expect(sameShares(new Map([['b', 3]]), new Map([['b', 2.4]]))).toBe(false)
+  expect(sameShares(new Map([['b', 0.4]]), new Map())).toBe(true)
+  expect(sameShares(new Map(), new Map([['b', 1]]))).toBe(false)
 })

@@ -1,6 +1,7 @@
 // Least connections, where the kernel does not compare backends itself: who has more open connections than others gets a smaller share
-// of the new ones. Shares are rungs of a ladder, from all to a 32nd. They move at most two rungs at a time, half as far as the
-// numbers say, and not for less than a rung, so that chance moves nothing.
+// of the new ones. Shares are rungs of a ladder, from all to a 32nd. A backend goes down as fast as the numbers say, two rungs at a time
+// at most, and not for a difference that may be chance. It comes up one rung at a time when it is as fast as the others again, and
+// very slowly otherwise: one that is slow for certain would else get a backlog again and again.
 
 /** A rung is smaller than the one before by the root of two. */
 const LADDER: readonly number[] = [32, 23, 16, 11, 8, 6, 4, 3, 2, 1]
@@ -8,10 +9,17 @@ const LAST = LADDER.length - 1
 
 export const FULL_SHARE = LADDER[0]!
 
-/** At most so many rungs in one step. */
-const MOST_RUNGS = 2
+/** At most so many rungs down in one step. */
+const MOST_DOWN = 2
 /** So far has the aim to be from the rung. */
 const DEAD_BAND = 0.75
+/** Connections of each backend that say nothing: they are short, and come by chance. */
+const CHANCE = 0.75
+/** Up, for who is as fast as the others, or nearly. */
+const UP = 1
+const NEARLY = 1.5
+/** Up, for all others. */
+const LEAK = 0.1
 /** With less than this for each backend, the numbers say nothing. */
 const ENOUGH = 2
 
@@ -25,28 +33,38 @@ export interface Load {
   readonly begun: number
 }
 
-/** The next rung of each backend. The one with the fewest connections is on the first. */
+/** The next rungs of each backend, which may lie between two. The one with the fewest connections is on the first. */
 export function nextRungs(loads: readonly Load[], rungs: readonly number[]): readonly number[] {
-  const seen = loads.reduce((sum, { open, begun }) => sum + open + begun, 0)
+  const open = loads.reduce((sum, load) => sum + load.open, 0)
+  const begun = loads.reduce((sum, load) => sum + load.begun, 0)
   // Without traffic, nothing is known any more.
-  if (seen < ENOUGH * loads.length) return rungs.map((rung) => Math.max(0, rung - 1))
-  const each = loads.map(({ open, weight }) => open / weight)
-  const mean = each.reduce((sum, open) => sum + open, 0) / each.length
-  const little = mean / 16
-  const aims = each.map((open, i) => {
-    const far = Math.log2((open + little) / (mean + little))
-    return rungs[i]! + (Math.abs(far) < DEAD_BAND ? 0 : Math.round(far))
+  if (open + begun < ENOUGH * loads.length) return rungs.map((rung) => Math.max(0, rung - UP))
+  const each = loads.map((load) => load.open / load.weight)
+  const total = each.reduce((sum, value) => sum + value, 0)
+  const little = Math.max(CHANCE, total / each.length / 16)
+  const aims = loads.map((load, i) => {
+    const others = (total - each[i]!) / Math.max(1, each.length - 1)
+    const far = Math.log2((each[i]! + little) / (others + little))
+    if (far >= DEAD_BAND) return rungs[i]! + Math.min(MOST_DOWN, Math.round(far))
+    const isFast = far <= -DEAD_BAND || isNearlyAsFast(load, { open: open - load.open, begun: begun - load.begun })
+    return rungs[i]! - (isFast ? UP : LEAK)
   })
   const first = aims.reduce((least, aim) => Math.min(least, aim), Infinity)
-  return aims.map((aim, i) => within(aim - first, rungs[i]! - MOST_RUNGS, Math.min(LAST, rungs[i]! + MOST_RUNGS)))
+  return aims.map((aim) => Math.round(within(aim - Math.max(0, first)) * 10) / 10)
 }
 
-function within(value: number, least: number, most: number): number {
-  return Math.max(0, least, Math.min(most, value))
+/** How long connections last is how many are open for each that begins. */
+function isNearlyAsFast({ open, begun }: Load, others: Pick<Load, 'open' | 'begun'>): boolean {
+  return open * others.begun <= NEARLY * others.open * begun
 }
 
+function within(rung: number): number {
+  return Math.max(0, Math.min(LAST, rung))
+}
+
+/** Of the nearest rung. */
 export function shareOf(rung: number): number {
-  return LADDER[rung]!
+  return LADDER[Math.round(rung)]!
 }
 
 /** What was seen of backends, by `ip:port`. */
@@ -72,8 +90,13 @@ export function moveRungs(weights: ReadonlyMap<string, number>, loads: SeenLoads
   return new Map([...weights.keys()].flatMap((backend, i) => (next[i] === 0 ? [] : [[backend, next[i]!] as const])))
 }
 
-export function sameRungs(a: Rungs, b: Rungs): boolean {
-  return a.size === b.size && [...a].every(([backend, rung]) => b.get(backend) === rung)
+/** Whether all shares are the same. */
+export function sameShares(a: Rungs, b: Rungs): boolean {
+  const isIn =
+    (other: Rungs) =>
+    ([backend, rung]: readonly [string, number]) =>
+      shareOf(rung) === shareOf(other.get(backend) ?? 0)
+  return [...a].every(isIn(b)) && [...b].every(isIn(a))
 }
 
 const NOTHING = { open: 0, begun: 0 }

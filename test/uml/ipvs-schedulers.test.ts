@@ -9,6 +9,7 @@ import { openTcp, tcpProbe, type Conversation } from '../support/netns/probe.ts'
 import { openTestNetwork, type TestNetwork } from '../support/netns/test-network.ts'
 import { IpvsNode } from './ipvs-node.ts'
 
+const CLIENTS = 150
 const names = ['localB', 'localC', 'remoteA'] as const
 let network: TestNetwork
 let node: IpvsNode | undefined
@@ -123,6 +124,28 @@ describe('scheduler', () => {
       first.push(hosts[0]!)
     }
     expect(new Set(first)).toEqual(new Set(names))
+  })
+
+  test('balance hash-client: another node chooses the same, and when one of three goes, few others move', async () => {
+    const annotations = { [BALANCE_ANNOTATION]: 'hash-client' }
+    const to = await serve('rr', [1, 1, 1], annotations)
+    const chosen = async () => {
+      const hosts: string[] = []
+      for (let client = 1; client <= CLIENTS; client++) hosts.push(...(await ask(to, 1, crowdIp(4, client))))
+      return hosts
+    }
+    const have = (...backends: readonly (typeof names)[number][]) =>
+      node!.put(service({ clusterIPs: [to.address], annotations }), slice(backends.map((name) => pods[name].ip[4])))
+    const before = await chosen()
+    // What another node has that never saw this one, and got the same endpoints by another way.
+    await have('remoteA')
+    await have('localC', 'remoteA', 'localB')
+    expect(await chosen()).toEqual(before)
+    await have('localB', 'localC')
+    const after = await chosen()
+    const moved = before.filter((host, i) => host !== 'remoteA' && host !== after[i])
+    // With so few clients, chance may take four standard deviations of 2 % more.
+    expect(moved.length, `of ${CLIENTS}`).toBeLessThanOrEqual(0.02 * CLIENTS + 4 * Math.sqrt(0.02 * CLIENTS))
   })
 
   test('balance hash-connection: spreads the connections of one client', async () => {

@@ -29,6 +29,17 @@ describe('planRates()', () => {
     ])
   })
 
+  test('says of a service how its endpoints are chosen, where that is not left to chance', () => {
+    const chosen = { ...now, balances: { a: 'least-connections' } }
+    const rates = planRates(before, chosen, options)
+    expect(rates.map(({ name, balance }) => [name, balance])).toEqual([
+      ['b', undefined],
+      ['a', 'least-connections'],
+    ])
+    expect(formatTable(rates, options, { columns: 80, rows: 10 })[2]).toMatch(/^a \(least-connections\) /)
+    expect(planRates(before, chosen, { ...options, view: 'backends' }).some(({ balance }) => balance)).toBe(false)
+  })
+
   test('shows frontends and backends, filtered and sorted', () => {
     const names = (wish: Partial<TableOptions>) =>
       planRates(before, now, { ...options, ...wish }).map(({ name }) => name)

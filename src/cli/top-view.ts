@@ -17,6 +17,8 @@ export interface Rate {
   /** Packets to frontends without endpoints. */
   readonly refused: number
   readonly ejected: boolean
+  /** How an endpoint is chosen; absent: at random, or it is no service. */
+  readonly balance?: string | undefined
 }
 
 export interface TableOptions {
@@ -54,6 +56,7 @@ export function planRates(before: TrafficAnswer | undefined, now: TrafficAnswer,
     sum.refused += grown(row.refused, old?.refused)
     sum.ejected ||= row.isEjected
   }
+  const balances = options.view === 'services' ? now.balances : undefined
   const rates = [...sums].map(([name, { connections, packets, bytes, refused, ejected }]) => ({
     name,
     connections: connections / seconds,
@@ -61,6 +64,7 @@ export function planRates(before: TrafficAnswer | undefined, now: TrafficAnswer,
     bytes: bytes / seconds,
     refused: refused / seconds,
     ejected,
+    ...(balances?.[name] !== undefined && { balance: balances[name] }),
   }))
   return rates.filter(({ name }) => name.includes(options.filter)).sort((a, b) => compare(a, b, options.sort))
 }
@@ -112,7 +116,8 @@ export function formatTable(
   const numbers = (row: readonly string[]) => row.map((cell, i) => cell.padStart(i === 4 ? 7 : 9)).join(' ')
   const width = Math.max(10, size.columns - numbers(head).length - 1)
   const line = (name: string, row: readonly string[]) => `${fit(name, width)} ${numbers(row)}`.trimEnd()
-  return [line(options.view, head), ...cells.map((row, i) => line(rates[i]!.name, row))]
+  const nameOf = ({ name, balance }: Rate) => (balance === undefined ? name : `${name} (${balance})`)
+  return [line(options.view, head), ...cells.map((row, i) => line(nameOf(rates[i]!), row))]
 }
 
 /** `1.2k`, `34M`: three figures at most. */

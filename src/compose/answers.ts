@@ -13,6 +13,7 @@ import { systemClock } from '../lib/clock.ts'
 import { closeAll } from '../lib/close-all.ts'
 import type { ApiClient } from '../kube/api-client.ts'
 import type { Metrics } from '../metrics/metrics.ts'
+import { balancesOf } from '../model/balance.ts'
 import type { LeastConnectionsCounting } from './least-connections.ts'
 import type { SocketBalancing } from '../connect/socket-balancing.ts'
 import type { ConnectRetry } from '../retry/connect-retry.ts'
@@ -71,6 +72,7 @@ export class Answers {
         nodeName,
         ejected: this.#ejected().map(({ backend }) => backend),
         without: socketBalancing?.cgroup,
+        balances: Object.fromEntries(pipelines.flatMap(({ model }) => [...balancesOf(model.views())])),
       }),
       open: traffic && socketBalancing ? countingChosen(traffic, socketBalancing) : traffic,
       clock: systemClock,

@@ -52,9 +52,10 @@ export function describeEjected(suspects: readonly Suspect[]): EjectedBackend[] 
     }))
 }
 
-function syncOf(pipeline: FamilyPipeline): Pick<FamilyState, 'family' | 'node' | 'sync' | 'drift'> {
-  const { node, syncState, driftState } = pipeline
-  return { family: node.family, node, sync: syncState, drift: driftState }
+function syncOf(pipeline: FamilyPipeline): Pick<FamilyState, 'family' | 'node' | 'sync' | 'drift' | 'rungs'> {
+  const { node, syncState, driftState, model } = pipeline
+  const rungs = Object.fromEntries(Array.from(model.rungs, ([name, each]) => [name, Object.fromEntries(each)]))
+  return { family: node.family, node, sync: syncState, drift: driftState, rungs }
 }
 
 function decisionsOf({ model }: FamilyPipeline, only: string | undefined): ReturnType<typeof narrow> {

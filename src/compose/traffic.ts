@@ -21,6 +21,7 @@ export interface TrafficOptions {
     readonly nodeName: string
     readonly ejected: readonly string[]
     readonly without?: string | undefined
+    readonly balances?: Readonly<Record<string, string>>
   }
   readonly clock: Clock
   readonly log: Logger
@@ -173,7 +174,7 @@ export class Traffic {
   async #readAll(): Promise<TrafficReading> {
     const { families, about, clock } = this.#options
     const [counters, sinceMs] = [this.#counters!, this.#sinceMs]
-    const { mode, nodeName, ejected, without } = about()
+    const { mode, nodeName, ejected, without, balances } = about()
     const all = { rows: [] as TrafficRow[], ids: [] as string[] }
     let carried: CarriedRow[] | undefined
     let other: TrafficCounts = NO_TRAFFIC
@@ -188,6 +189,6 @@ export class Traffic {
       await nextTurn()
     }
     const { rows, ids } = all
-    return { answer: { nowMs: clock.now(), sinceMs, mode, nodeName, rows, other, carried, without }, ids }
+    return { answer: { nowMs: clock.now(), sinceMs, mode, nodeName, rows, balances, other, carried, without }, ids }
   }
 }

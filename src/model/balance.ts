@@ -24,6 +24,15 @@ export function hashBy(balance: Balance): 'client' | 'connection' | undefined {
   return balance === 'hash-connection' ? 'connection' : undefined
 }
 
+/** Of the service ports that do not leave it to chance. */
+export function balancesOf(
+  views: Iterable<{ readonly name: string; readonly backends: { readonly balance: Balance } }>,
+): Map<string, Balance> {
+  const found = new Map<string, Balance>()
+  for (const { name, backends } of views) if (backends.balance !== 'random') found.set(name, backends.balance)
+  return found
+}
+
 /** What a mode cannot do is as if nobody had asked for it. `node`: for Services that do not say. */
 export function balanceFor(
   asked: Balance | undefined,

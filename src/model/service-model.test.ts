@@ -445,6 +445,17 @@ describe('Least connections', () => {
     expect(model.setLoads('default/web', new Map())).toBe(false)
   })
 
+  test('another model decides the same with the objects and the rungs', () => {
+    const model = aBusyModel()
+    const { model: other } = aModel()
+    for (const [name, rungs] of model.rungs) other.setRungs(name, rungs)
+    const { services, slices } = model.objects()
+    for (const each of services) other.setService(each)
+    for (const each of slices) other.setSlice(each)
+    other.takeChanges()
+    expect(weightsOf(other)).toEqual(weightsOf(model))
+  })
+
   test('shares are forgotten with the annotation, and with the service', () => {
     const model = aBusyModel()
     model.setService(service())

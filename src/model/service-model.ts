@@ -159,6 +159,16 @@ export class ServiceModel {
     return true
   }
 
+  /** The rungs that setLoads() has come to, by service port. */
+  get rungs(): ReadonlyMap<ServicePortName, Rungs> {
+    return this.#rungs
+  }
+
+  /** Takes those of another model, before the service comes. */
+  setRungs(name: ServicePortName, rungs: Rungs): void {
+    this.#rungs.set(name, rungs)
+  }
+
   setService(service: Service, name: NamespacedName = namespacedName(service)): void {
     const entry = this.#entries.get(name)
     // The same string object as its slices have: it is kept once.

@@ -29,7 +29,9 @@ const explanation: Explanation = {
   misses: [],
   sources: null,
   policy: null,
-  backends: [{ address: '10.244.1.3', port: 3000, node: 'node-1', eligible: true, why: '', masquerade: true }],
+  backends: [
+    { address: '10.244.1.3', port: 3000, node: 'node-1', eligible: true, why: '', masquerade: true, share: null },
+  ],
   affinity: null,
   atConnect: null,
   masquerade: null,

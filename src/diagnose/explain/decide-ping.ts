@@ -31,6 +31,7 @@ export function decidePing(
     masquerade: false,
     masqueradeWhy: 'the node itself answers',
     weight: undefined,
+    share: undefined,
   }
   const because = `--answer-ping, and ${served.view.name} has an endpoint`
   return { outcome: 'to', because, backends: [answerer] }

@@ -15,8 +15,10 @@ import { isRefusedOnLocalhost } from '../../model/localhost.ts'
 import { LOCALHOST } from '../../model/node-port-addresses.ts'
 import { type Balance, isHash } from '../../model/balance.ts'
 import { NO_EJECTIONS, siftEjected } from '../../model/ejections.ts'
+import type { Endpoint } from '../../model/endpoints.ts'
 import { planSelection, type Topology, whyNotSelected } from '../../model/topology.ts'
 import type { Backend, Policy, Route } from '../../model/types.ts'
+import { DEFAULT_WEIGHT } from '../../model/weights.ts'
 import { decidePing } from './decide-ping.ts'
 import { WITHOUT_LOCAL_ANNOTATION } from '../../model/without-local.ts'
 import type { Decided, Known } from './known.ts'
@@ -59,6 +61,8 @@ export interface DecidedBackend {
   readonly masquerade: boolean
   readonly masqueradeWhy: string
   readonly weight: number | undefined
+  /** What part of the new connections it gets; undefined: as much as each other, or nothing. */
+  readonly share: number | undefined
 }
 
 export function decide(known: Known, decided: Decided, connection: Connection): Decision {
@@ -181,7 +185,7 @@ function decideBackends(known: Known, context: BackendContext): DecidedBackend[]
   const ejections = dialled.view.connectRetry === true ? new Set(known.ejected.keys()) : NO_EJECTIONS
   const ejected = new Set(siftEjected(selected, ejections).ejected)
   const listed = new Map<string, Backend>(dialled.view.backends.map((each) => [joinHostPort(each.ip, each.port), each]))
-  return endpoints.map((endpoint): DecidedBackend => {
+  const decideBackend = (endpoint: Endpoint): Omit<DecidedBackend, 'share'> => {
     const { ip, port, nodeName, isLocal } = endpoint
     const text = joinHostPort(ip, port)
     const why =
@@ -202,7 +206,15 @@ function decideBackends(known: Known, context: BackendContext): DecidedBackend[]
       masqueradeWhy,
       weight: backend.weight,
     }
-  })
+  }
+  return withShares(endpoints.map(decideBackend))
+}
+
+function withShares(backends: readonly Omit<DecidedBackend, 'share'>[]): DecidedBackend[] {
+  const weights = backends.map(({ eligible, weight = DEFAULT_WEIGHT }) => (eligible ? weight : 0))
+  const total = weights.reduce((sum, weight) => sum + weight, 0)
+  const isEven = new Set(weights.filter((weight) => weight > 0)).size < 2
+  return backends.map((each, i) => ({ ...each, share: isEven || !each.eligible ? undefined : weights[i]! / total }))
 }
 
 function describePolicy(decided: Decided, { frontend, view }: Dialled, route: Route, client: Client): DecidedPolicy {

@@ -152,13 +152,14 @@ function explainDecision(prepared: Prepared, state: KernelState | undefined, sen
       decision.policy === undefined
         ? null
         : { ...decision.policy, topology: describeTopology(decision.policy.topology) },
-    backends: decision.backends.map(({ ip, port, nodeName: on, eligible, why, masquerade }) => ({
+    backends: decision.backends.map(({ ip, port, nodeName: on, eligible, why, masquerade, share }) => ({
       address: ip,
       port,
       node: on,
       eligible,
       why,
       masquerade,
+      share: share === undefined ? null : Math.round(share * 10_000) / 10_000,
     })),
     affinity: explainAffinity(decision, kernel, state),
     masquerade: explainMasquerade(decision),

@@ -71,6 +71,8 @@ export interface ExplainedBackend {
   readonly eligible: boolean
   readonly why: string
   readonly masquerade: boolean
+  /** What part of the new connections it gets, 0 to 1; null: as much as each other, or nothing. */
+  readonly share: number | null
 }
 
 export interface ExplainedAffinity {

@@ -78,12 +78,20 @@ function backendLines(backends: readonly ExplainedBackend[], paint: Paint): stri
       backends.length === 0 ? paint('bad', 'none') : `${eligible} of ${backends.length} eligible`,
       paint,
     ),
-    ...backends.map(({ address, port, node, eligible: is, why }) => {
+    ...backends.map(({ address, port, node, eligible: is, why, share }) => {
       const where = node === '' ? 'on an unnamed node' : `on ${node}`
       const mark = is ? paint('good', 'yes') : paint('bad', 'no ')
-      return `${INDENT}${mark}  ${joinHostPort(address, port).padEnd(width)}  ${where}${why === '' ? '' : `: ${why}`}`
+      const part = share === null ? '' : `${formatPercent(share)} of new connections`
+      const said = [why, part].filter(Boolean).join('; ')
+      return `${INDENT}${mark}  ${joinHostPort(address, port).padEnd(width)}  ${where}${said === '' ? '' : `: ${said}`}`
     }),
   ]
+}
+
+/** `33 %`, `0.4 %` */
+function formatPercent(share: number): string {
+  const percent = share * 100
+  return `${percent < 9.95 ? percent.toFixed(1).replace(/\.0$/, '') : Math.round(percent)} %`
 }
 
 function formatAffinity({ seconds, remembered, backend, secondsLeft }: NonNullable<Explanation['affinity']>): string {

@@ -21,6 +21,7 @@ export function knownFromState(state: StateAnswer, modeNamed: (name: string) => 
     ejected: new Map(
       ejected.map(({ backend, reason, sinceMs }) => [backend, `${reason}, since ${new Date(sinceMs).toISOString()}`]),
     ),
+    rungs: mergeRungs(families),
     socketBalancing,
     otherNodes: [],
     pods: [],
@@ -29,6 +30,15 @@ export function knownFromState(state: StateAnswer, modeNamed: (name: string) => 
 
 function scopeOf(value: unknown): RetryScope {
   return value === 'annotated' || value === true ? value : false
+}
+
+function mergeRungs(families: StateAnswer['families']): Map<string, ReadonlyMap<string, number>> {
+  const merged = new Map<string, ReadonlyMap<string, number>>()
+  for (const { rungs = {} } of families) {
+    for (const [name, each] of Object.entries(rungs))
+      merged.set(name, new Map([...(merged.get(name) ?? []), ...Object.entries(each)]))
+  }
+  return merged
 }
 
 /** Each family has its own half of a service. */

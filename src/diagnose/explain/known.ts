@@ -8,7 +8,8 @@ import { FrontendIndex, type OpenLoopback } from '../../model/follow.ts'
 import { LOCALHOST } from '../../model/node-port-addresses.ts'
 import { ProblemLog } from '../../model/problems.ts'
 import { annotationsOf, ServiceModel } from '../../model/service-model.ts'
-import type { NodeView } from '../../model/types.ts'
+import type { Rungs } from '../../model/shares.ts'
+import type { NodeView, ServicePortName } from '../../model/types.ts'
 import type { ModeSemantics } from '../../modes/contract.ts'
 
 export interface Known {
@@ -29,6 +30,8 @@ export interface Known {
   readonly connectRetry: RetryScope
   /** `ip:port` of backends that get no new connections for a while, and why. */
   readonly ejected: ReadonlyMap<string, string>
+  /** With least connections: of backends that get less than others now, by service port. */
+  readonly rungs?: ReadonlyMap<ServicePortName, Rungs> | undefined
   /** The cgroup whose processes choose an endpoint when they connect; absent: none do. */
   readonly socketBalancing?: string | undefined
   /** Addresses of other nodes, by name. */
@@ -63,6 +66,7 @@ export function decideAll(known: Known, family: Family): Decided | undefined {
   const { balances } = known.mode
   const model = new ServiceModel({ node, problems: log, allowExternalIPs, balances, connectRetry, startedMs: 0 })
   model.setEjections(new Set(known.ejected.keys()), [])
+  for (const [name, rungs] of known.rungs ?? []) model.setRungs(name, rungs)
   for (const service of known.services) model.setService(service)
   for (const slice of known.slices) model.setSlice(slice)
   model.takeChanges()

@@ -55,6 +55,7 @@ export interface NodeOfCluster {
   /** Absent: those of its Node object. */
   readonly machineAddresses?: readonly string[] | undefined
   readonly ejected?: Known['ejected']
+  readonly rungs?: Known['rungs']
 }
 
 /** What the proxy of a node would know. */
@@ -78,6 +79,7 @@ export function knownFromObjects(of: NodeOfCluster): Known {
     localhostNodePorts: config.iptables.localhostNodePorts,
     connectRetry: config.connectRetry,
     ejected: of.ejected ?? new Map(),
+    rungs: of.rungs,
     otherNodes: objects.nodes
       .filter(({ name }) => name !== settings.nodeName)
       .map(({ name, addresses }) => ({

@@ -41,6 +41,7 @@ export function formatPlan({ source, nodeName, shown, previews, limit }: PlanTex
     const mark = preview.mode === shown ? '*' : ' '
     lines.push(`${mark} ${preview.mode.padEnd(width)}  IPv${preview.family}  ${summary(preview)}`)
   }
+  lines.push(...balanceLines(previews, { shown, limit }))
   for (const { mode, family, dryRun } of previews) {
     if (mode !== shown || dryRun === undefined) continue
     for (const { program, text } of dryRun.scripts) {
@@ -56,6 +57,23 @@ export function formatPlan({ source, nodeName, shown, previews, limit }: PlanTex
   const remarks = new Set(previews.flatMap(({ mode, dryRun }) => (mode === shown ? (dryRun?.remarks ?? []) : [])))
   for (const remark of remarks) lines.push('', remark)
   return `${lines.join('\n')}\n`
+}
+
+/** How endpoints are chosen, where that is not left to chance. */
+function balanceLines(
+  previews: readonly Preview[],
+  { shown, limit }: { readonly shown: string; readonly limit: number },
+): string[] {
+  const found = balancesIn(previews, shown)
+  if (found.length === 0) return []
+  const lines = found.slice(0, limit).map(([name, balance]) => `  ${name}: ${balance}`)
+  const more = found.length > limit ? [`  ... and ${found.length - limit} more (--limit)`] : []
+  return ['', 'How endpoints are chosen, where not at random:', ...lines, ...more]
+}
+
+/** Of both families: they have the same annotation. */
+function balancesIn(previews: readonly Preview[], shown: string): (readonly [string, string])[] {
+  return [...new Map(previews.flatMap(({ mode, balances = [] }) => (mode === shown ? [...balances] : [])))]
 }
 
 /** Nothing has to be done about them. */
@@ -79,7 +97,8 @@ export function formatPlanJson({ source, nodeName, shown, previews }: Omit<PlanT
     leftovers: (dryRun?.scripts ?? []).flatMap(({ leftovers = '' }) => linesOf(leftovers)),
     remarks: dryRun?.remarks ?? [],
   }))
-  return formatJson({ source, nodeName, mode: shown, plans })
+  const balances = Object.fromEntries(balancesIn(previews, shown))
+  return formatJson({ source, nodeName, mode: shown, balances, plans })
 }
 
 function summary({ dryRun, problem }: Preview): string {

@@ -7,6 +7,8 @@ import type { StateAnswer } from '../../serve/control/state.ts'
 import { messageOf } from '../../lib/errors.ts'
 import type { Family } from '../../lib/ip.ts'
 import { modeNamed, modes } from '../../modes/all.ts'
+import { type Balance, balancesOf } from '../../model/balance.ts'
+import type { ServicePortName } from '../../model/types.ts'
 import type { DryRun, DryRunOptions } from '../../modes/dry-run.ts'
 import { knownFromState } from '../explain/from-state.ts'
 import { decideAll } from '../explain/known.ts'
@@ -21,6 +23,8 @@ export interface Preview {
   readonly dryRun: DryRun | undefined
   /** Why. */
   readonly problem?: string | undefined
+  /** How an endpoint is chosen, of the service ports that do not leave it to chance. */
+  readonly balances?: ReadonlyMap<ServicePortName, Balance> | undefined
 }
 
 export interface PreviewOptions {
@@ -36,7 +40,7 @@ export async function askRunningProxy(
 ): Promise<{ readonly node: NodeOfCluster; readonly mode: string }> {
   const state = await ask<StateAnswer>('state', { socket, query: { only: 'objects' } })
   const { config } = loadConfiguration(JSON.stringify(state.config), { modes }).loaded
-  const { services, slices, ejected } = knownFromState(state, modeNamed)
+  const { services, slices, ejected, rungs } = knownFromState(state, modeNamed)
   const nodes = state.node === undefined ? [] : [state.node]
   return {
     mode: state.mode.name,
@@ -46,6 +50,7 @@ export async function askRunningProxy(
       objects: { services, slices, nodes, serviceCidrs: state.serviceCidrs, pods: [], raw: { services: [], pods: [] } },
       machineAddresses: state.machineAddresses,
       ejected,
+      rungs,
     },
   }
 }
@@ -63,7 +68,8 @@ export async function previewMode(cluster: NodeOfCluster, options: PreviewOption
     const machine = await mode.load()
     if (machine.dryRun === undefined) throw new Error(`Cannot preview mode ${name}: it has no dry run`)
     const views = [...model.views()]
-    return { mode: name, family, dryRun: await machine.dryRun({ config, node, machineAddresses, views, kernel }) }
+    const dryRun = await machine.dryRun({ config, node, machineAddresses, views, kernel })
+    return { mode: name, family, dryRun, balances: balancesOf(views) }
   } catch (error) {
     return { mode: name, family, dryRun: undefined, problem: messageOf(error) }
   }

@@ -67,6 +67,8 @@ export interface FamilyState {
   readonly slices: readonly EndpointSlice[]
   /** What was decided: what the kernel should hold, but for what `sync` says. restorePort() makes views of them. */
   readonly ports: readonly PortState[]
+  /** With least connections: the rungs of `src/model/shares.ts`, by service port and `ip:port`, of backends that get less than others now. */
+  readonly rungs?: Readonly<Record<string, Readonly<Record<string, number>>>> | undefined
 }
 
 export interface SyncState {

@@ -9,6 +9,8 @@ export interface TrafficAnswer {
   readonly mode: string
   readonly nodeName: string
   readonly rows: readonly TrafficRow[]
+  /** How endpoints are chosen, of the service ports that do not leave it to chance. */
+  readonly balances?: Readonly<Record<string, string>> | undefined
   /** Of pairs beyond the limit. */
   readonly other: TrafficCounts
   /**

@@ -88,7 +88,7 @@ export class Recorder {
     const toWall = (monotonicMs: number) => clock.now() - clock.monotonicNow() + monotonicMs
     return {
       family: node.family,
-      why: cause === 'heal' ? 'heal' : received !== undefined ? 'event' : isComparison ? 'compare' : 'eject',
+      why: cause === 'heal' ? 'heal' : received !== undefined ? 'event' : isComparison ? 'compare' : ownReason(changes),
       objects: received?.objects ?? [],
       moreObjects: received?.more ?? 0,
       ports: changes.slice(0, MOST_NAMES).map(({ name }) => name),
@@ -102,6 +102,13 @@ export class Recorder {
       moreCommands: Math.max(0, operations - commands.length),
     }
   }
+}
+
+/** No object came: shares moved, with least connections, or backends were ejected, or are back. */
+function ownReason(changes: Attempt['changes']): 'balance' | 'eject' {
+  const isMoved = ({ before, after }: Attempt['changes'][number]) =>
+    after?.backends.balance === 'least-connections' && before?.backends.length === after.backends.length
+  return changes.length > 0 && changes.every(isMoved) ? 'balance' : 'eject'
 }
 
 /** The oldest first, each once. */

@@ -35,6 +35,14 @@ test.each<[Action, string]>([
     { action: 'affinity', namespace: 'default', service: 'web', value: 'ClientIP' },
     `kubectl patch service web -p '{"spec":{"sessionAffinity":"ClientIP"}}'`,
   ],
+  [
+    { action: 'balance', namespace: 'default', service: 'web', value: 'least-connections' },
+    'kubectl annotate service web service.kube-proxy-ts.io/balance=least-connections --overwrite',
+  ],
+  [
+    { action: 'balance', namespace: 'default', service: 'web', value: 'random' },
+    'kubectl annotate service web service.kube-proxy-ts.io/balance-',
+  ],
   [{ action: 'flush', node: 'node-1' }, 'sudo ./bin/kube-proxy sandbox exec node-1 -- nft flush ruleset'],
   [
     { action: 'flush', node: 'node-2' },

@@ -1,5 +1,6 @@
 // The shell commands that do what the page's buttons do. Pure: the page shows a command before the click, the server after it.
 
+import { BALANCE_ANNOTATION } from '../model/balance.ts'
 import type { Action, DoctorRequest, ExplainQuestion, LoadRequest, Snapshot, Terminal } from './protocol.ts'
 
 export type CommandContext = Pick<Snapshot, 'terminal' | 'nodes' | 'services'>
@@ -24,6 +25,10 @@ export function commandFor(action: Action, context: CommandContext): string {
     case 'connect-retry': {
       const value = action.value === 'on' ? '=on --overwrite' : '-'
       return `${kubectl(action.namespace)} annotate service ${quote(action.service)} service.kube-proxy-ts.io/connect-retry${value}`
+    }
+    case 'balance': {
+      const value = action.value === 'random' ? '-' : `=${action.value} --overwrite`
+      return `${kubectl(action.namespace)} annotate service ${quote(action.service)} ${BALANCE_ANNOTATION}${value}`
     }
     case 'find-address':
       return context.nodes.map(({ name }) => `${exec(name)} ip address show to ${quote(action.address)}`).join('\n')

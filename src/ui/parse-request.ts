@@ -1,5 +1,6 @@
 // Validates the requests of a page, field by field.
 
+import { BALANCES } from '../model/balance.ts'
 import { plants, type Action, type DoctorRequest, type ExplainQuestion, type ServiceQuery } from './protocol.ts'
 import { AskedWrongly } from './source.ts'
 
@@ -36,11 +37,12 @@ const policy = oneOf('Cluster', 'Local')
 
 const actions: Readonly<Record<Action['action'], Checks>> = {
   scale: { namespace: name, deployment: name, replicas: integer(0, 300) },
-  fail: { namespace: name, pod: name, how: oneOf('none', 'refuse', 'hang', 'die') },
+  fail: { namespace: name, pod: name, how: oneOf('none', 'refuse', 'hang', 'die', 'slow') },
   'delete-pod': { namespace: name, pod: name },
   policy: { ...ofService, field: oneOf('internalTrafficPolicy', 'externalTrafficPolicy'), value: policy },
   affinity: { ...ofService, value: oneOf('None', 'ClientIP') },
   'connect-retry': { ...ofService, value: oneOf('on', 'off') },
+  balance: { ...ofService, value: oneOf(...BALANCES) },
   'find-address': { address: text },
   flush: { node: name },
   'kill-proxy': { node: name },

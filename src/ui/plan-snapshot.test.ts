@@ -105,3 +105,11 @@ test('endpoints that there is no room for are counted, each once', () => {
   expect([port!.backends.length, port!.moreBackends]).toEqual([MOST_BACKENDS, 3])
   expect(leftOut).toEqual({ services: 0, pods: 0, backends: 3 })
 })
+
+test('says how endpoints are chosen, and on which nodes otherwise', () => {
+  const asked = service({ annotations: { 'service.kube-proxy-ts.io/balance': 'least-connections' } })
+  const other = { ...node, name: 'node-2', known: { ...known, mode: modeNamed('iptables') } }
+  const [found] = planSnapshot({ ...facts, services: [asked], nodes: [node, other] }).services
+  expect(found).toMatchObject({ balance: 'least-connections', otherBalances: { 'node-2': 'random' } })
+  expect(planSnapshot(facts).services[0]).toMatchObject({ balance: 'random', otherBalances: {} })
+})

@@ -6,6 +6,7 @@ import type { EndpointSlice, Service } from '../kube/types.ts'
 import { canonicalIp, joinHostPort } from '../lib/ip.ts'
 import { isRetried, type RetryScope } from '../model/connect-retry.ts'
 import { readAnnotations } from '../model/annotations.ts'
+import { type Balance, balanceFor, BALANCES } from '../model/balance.ts'
 import { judgeBackends, type BackendVerdict, type BackendVerdicts } from './judge-backends.ts'
 import type {
   BackendInfo,
@@ -85,6 +86,12 @@ interface Context {
   readonly selectors: ClusterFacts['selectors']
   /** What the operator allows. */
   readonly connectRetry: RetryScope
+  /** By node: what its mode can do, and what it does where a Service does not say. */
+  readonly balances: readonly {
+    readonly name: string
+    readonly able: readonly Balance[]
+    readonly node: Balance | undefined
+  }[]
 }
 
 function contextOf({ slices, pods, nodes, selectors }: ClusterFacts): Context {
@@ -103,6 +110,11 @@ function contextOf({ slices, pods, nodes, selectors }: ClusterFacts): Context {
     ),
     selectors,
     connectRetry: scopeIn(nodes.map(({ known }) => known?.connectRetry ?? false)),
+    balances: nodes.flatMap(({ name, known }) =>
+      known === undefined
+        ? []
+        : [{ name, able: known.mode.balances, node: (known.nodes[4] ?? known.nodes[6])?.balance }],
+    ),
   }
 }
 
@@ -169,11 +181,23 @@ function describeService(service: Service, context: Context): ServiceInfo {
     externalTrafficPolicy: service.externalTrafficPolicy === 'Local' ? 'Local' : 'Cluster',
     affinitySeconds: service.sessionAffinity === 'ClientIP' ? (service.affinityTimeoutSeconds ?? 10_800) : null,
     connectRetry: isRetried(readAnnotations(service.annotations, []).connectRetry, context.connectRetry),
+    ...describeBalance(service, context.balances),
     healthCheckNodePort: service.healthCheckNodePort === 0 ? null : service.healthCheckNodePort,
     selector: context.selectors.get(`${namespace}/${name}`) ?? {},
     ports: service.ports.map((port) => describePort(service, port, { slices, context })),
     system: isSystem(service),
   }
+}
+
+/** Most nodes choose in the same way. */
+function describeBalance(
+  { annotations }: Service,
+  nodes: Context['balances'],
+): Pick<ServiceInfo, 'balance' | 'otherBalances'> {
+  const asked = readAnnotations(annotations, []).balance
+  const balance = balanceFor(asked, { node: nodes[0]?.node, able: BALANCES })
+  const inForce = nodes.map(({ name, ...of }) => [name, balanceFor(asked, of)] as const)
+  return { balance, otherBalances: Object.fromEntries(inForce.filter(([, each]) => each !== balance)) }
 }
 
 function describePort(

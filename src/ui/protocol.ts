@@ -13,6 +13,7 @@
 
 import type { DoctorAnswers, DoctorFinding } from '../diagnose/doctor/verdict.ts'
 import type { Explanation } from '../diagnose/explain/explanation.ts'
+import type { Balance } from '../model/balance.ts'
 import type { SyncChange } from '../serve/control/changes.ts'
 import type { Patch } from './patch.ts'
 
@@ -138,7 +139,7 @@ export interface PodInfo {
   readonly hostNetwork: boolean
 }
 
-export type FailureMode = 'none' | 'refuse' | 'hang' | 'die'
+export type FailureMode = 'none' | 'refuse' | 'hang' | 'die' | 'slow'
 
 export interface DeploymentInfo {
   readonly namespace: string
@@ -167,6 +168,10 @@ export interface ServiceInfo {
   readonly affinitySeconds: number | null
   /** Whether clients whose pod does not answer get another: by the annotation, or by the proxies' default. */
   readonly connectRetry: boolean
+  /** How an endpoint is chosen for a connection: by the annotation, or by the proxies' default. */
+  readonly balance: Balance
+  /** The nodes that choose otherwise, because their mode cannot, or by their configuration. */
+  readonly otherBalances: Readonly<Record<string, Balance>>
   /** The port of each node's health check for load balancers; null: none. */
   readonly healthCheckNodePort: number | null
   /** Empty where it is not known. */
@@ -417,6 +422,8 @@ export type Action =
   | (OfService & { readonly action: 'affinity'; readonly value: 'None' | 'ClientIP' })
   /** The annotation service.kube-proxy-ts.io/connect-retry. */
   | (OfService & { readonly action: 'connect-retry'; readonly value: 'on' | 'off' })
+  /** The annotation service.kube-proxy-ts.io/balance; random: without it. */
+  | (OfService & { readonly action: 'balance'; readonly value: Balance })
   /** Finds the interface of the machine, the nodes and the pods that has an address. Changes nothing. */
   | { readonly action: 'find-address'; readonly address: string }
   | { readonly action: 'flush'; readonly node: string }

@@ -73,6 +73,8 @@ export function makeService(index: number, pods: readonly PodInfo[]): ServiceInf
     externalTrafficPolicy: 'Cluster',
     affinitySeconds: null,
     connectRetry: false,
+    balance: 'random',
+    otherBalances: {},
     healthCheckNodePort: null,
     selector: { app: name },
     ports: [

@@ -56,6 +56,7 @@ const behaviours: Readonly<Record<FailureMode, Behaviour>> = {
   hang: 'hang',
   refuse: 'refuse',
   die: 'refuse',
+  slow: 'slow',
 }
 
 export class PodHost implements PodRuntime {

@@ -9,8 +9,14 @@ import type { NetworkNamespace } from './netns/network-namespace.ts'
 import { openBoundSocket } from './netns/sockets.ts'
 import type { PodLog } from './whoami/pod-log.ts'
 
-/** How a pod treats its clients. `hang` answers nothing, not even a client that wants to connect; `refuse` says no. */
-export type Behaviour = 'serve' | 'hang' | 'refuse'
+/**
+ * How a pod treats its clients. `hang` answers nothing, not even a client that wants to connect; `refuse` says no; `slow` takes its time
+ * for each request.
+ */
+export type Behaviour = 'serve' | 'hang' | 'refuse' | 'slow'
+
+/** Less than the second that probes wait. */
+export const SLOW_MS = 750
 
 export interface Datagram {
   readonly payload: Buffer
@@ -47,7 +53,11 @@ export abstract class PodServer {
 
   /** False for a pod that hangs: it leaves what comes on its open connections without an answer, too. */
   protected get isServing(): boolean {
-    return this.#behaviour === 'serve'
+    return this.#behaviour === 'serve' || this.#behaviour === 'slow'
+  }
+
+  protected get isSlow(): boolean {
+    return this.#behaviour === 'slow'
   }
 
   protected log(line: string): void {

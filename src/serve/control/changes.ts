@@ -18,9 +18,9 @@ export interface SyncChange {
   readonly family: 4 | 6
   /**
    * `event`: objects came. `compare`: all was compared with the kernel. `heal`: another program had changed the rules. `eject`: a
-   * backend does not answer, or does again.
+   * backend does not answer, or does again. `balance`: with least connections, shares moved.
    */
-  readonly why: 'event' | 'compare' | 'heal' | 'eject'
+  readonly why: 'event' | 'compare' | 'heal' | 'eject' | 'balance'
   readonly objects: readonly ChangedObject[]
   readonly moreObjects: number
   /** Names of service ports whose decisions changed. */

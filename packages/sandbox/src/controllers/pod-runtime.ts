@@ -4,7 +4,7 @@
 import type { Container, Pod, Probe } from '../apiserver/objects/pod.ts'
 
 /** What a user asked a pod to do wrong, by the annotation `sandbox/fail`. */
-export const failureModes = ['none', 'refuse', 'hang', 'die'] as const
+export const failureModes = ['none', 'refuse', 'hang', 'die', 'slow'] as const
 export type FailureMode = (typeof failureModes)[number]
 
 /** A pod that has a node and addresses. The object is as it was when the call was made. */
@@ -34,7 +34,7 @@ export interface PodRuntime {
    */
   stop(pod: RuntimePod, graceSeconds: number): Promise<void>
   /**
-   * Makes a running pod refuse connections, leave them unanswered, or die; `none` puts it right again. A pod that died
+   * Makes a running pod refuse connections, leave them unanswered, answer slowly, or die; `none` puts it right again. A pod that died
    * is not serving any more; it comes back with `none`.
    */
   setFailure(pod: RuntimePod, mode: FailureMode): Promise<void>

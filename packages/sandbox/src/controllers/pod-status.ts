@@ -23,7 +23,7 @@ export interface PodFacts {
 /** What the user asked for with annotations. */
 export function requestedBehaviour({ metadata }: Pod): { readonly ready: boolean; readonly failure: FailureMode } {
   const fail = metadata.annotations?.[failAnnotation] ?? ''
-  const failure = (['refuse', 'hang', 'die'] as const).find((mode) => mode === fail) ?? 'none'
+  const failure = (['refuse', 'hang', 'die', 'slow'] as const).find((mode) => mode === fail) ?? 'none'
   return { ready: metadata.annotations?.[readyAnnotation] !== 'false', failure }
 }
 

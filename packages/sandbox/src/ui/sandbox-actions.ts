@@ -6,6 +6,7 @@ import type { StateAnswer } from '../../../../src/serve/control/state.ts'
 import { failAnnotation } from '../apiserver/objects/pod-annotations.ts'
 import { deployments, pods, services } from '../apiserver/resources/table.ts'
 import type { Sandbox } from '../sandbox.ts'
+import { BALANCE_ANNOTATION } from '../../../../src/model/balance.ts'
 import { CONNECT_RETRY_ANNOTATION } from '../../../../src/model/connect-retry.ts'
 import { flushCommands } from '../../../../src/ui/commands.ts'
 import { runIn } from './run-in.ts'
@@ -75,6 +76,15 @@ export class SandboxActions {
         return value === 'on'
           ? `Clients of Service ${name} whose pod does not answer get another`
           : `Service ${name} has no connect-retry of its own`
+      }
+      case 'balance': {
+        const { namespace, service: name, value } = action
+        const found = registry.modify(services, { namespace, name }, ({ metadata }) => {
+          const { [BALANCE_ANNOTATION]: _, ...others } = metadata.annotations ?? {}
+          metadata.annotations = value === 'random' ? others : { ...others, [BALANCE_ANNOTATION]: value }
+        })
+        mustBeThere(found, `Service ${namespace}/${name}`)
+        return `Service ${name} has balance ${value}`
       }
       case 'find-address':
         return findAddress(this.#sandbox, action.address)

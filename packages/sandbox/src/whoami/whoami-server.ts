@@ -3,9 +3,10 @@
 import { plainAddress } from '../../../../src/lib/ip.ts'
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { messageOf } from '../../../../src/lib/errors.ts'
 import { createHttpServer, jsonOf, requestListener, type Reply } from '../../../../src/serve/http-server.ts'
-import { PodServer, type Datagram, type PodServerOptions } from '../pod-server.ts'
+import { PodServer, SLOW_MS, type Datagram, type PodServerOptions } from '../pod-server.ts'
 import { answerTo, echoOf, greeting, type Identity, type Peer } from './answer.ts'
 
 const STREAM_INTERVAL_MS = 1000
@@ -37,7 +38,8 @@ export class WhoamiServer extends PodServer {
     return echoOf(payload, this.#identity, peer)
   }
 
-  #answer(request: IncomingMessage, response: ServerResponse): Reply | void {
+  async #answer(request: IncomingMessage, response: ServerResponse): Promise<Reply | void> {
+    if (this.isSlow) await sleep(SLOW_MS)
     if (!this.isServing) return
     const path = request.url ?? '/'
     const peer = peerOf(request.socket)

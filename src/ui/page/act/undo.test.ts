@@ -27,6 +27,10 @@ test.for<[Action, Action | null]>([
     { action: 'connect-retry', ...service, value: 'off' },
   ],
   [
+    { action: 'balance', ...service, value: 'hash-client' },
+    { action: 'balance', ...service, value: 'random' },
+  ],
+  [
     { action: 'affinity', ...service, value: 'ClientIP' },
     { action: 'affinity', ...service, value: 'None' },
   ],

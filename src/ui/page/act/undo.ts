@@ -31,6 +31,10 @@ export function undoOf(action: Action, { pods, deployments, services, nodes, loa
       const before = service?.connectRetry === true ? 'on' : 'off'
       return service === undefined || before === action.value ? null : { ...action, value: before }
     }
+    case 'balance': {
+      const before = serviceOf(action)?.balance
+      return before === undefined || before === action.value ? null : { ...action, value: before }
+    }
     case 'mode': {
       const before = nodes.find(({ name }) => name === action.node)?.mode
       return before === undefined || before === action.mode ? null : { ...action, mode: before }

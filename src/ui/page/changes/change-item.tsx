@@ -20,6 +20,8 @@ export function formatCause(change: ChangeEntry): string {
       return 'another program had changed the rules'
     case 'eject':
       return formatEjection(change)
+    case 'balance':
+      return 'shares moved, by open connections'
   }
 }
 

@@ -12,6 +12,7 @@ const FAILURES = [
   ['refuse', 'refuse'],
   ['hang', 'hang'],
   ['die', 'die'],
+  ['slow', 'slow'],
   ['none', 'heal'],
 ] as const
 

@@ -1,3 +1,4 @@
+import { BALANCES } from '../../../model/balance.ts'
 import type { Action, ServiceInfo } from '../../protocol.ts'
 import { serviceId } from '../map/targets.ts'
 import { useSnapshot } from '../store.ts'
@@ -27,7 +28,7 @@ function ServiceRow({ service, ...props }: ActProps & { service: ServiceInfo }) 
   )
 }
 
-/** Policies, affinity and retry of a service. */
+/** Policies, affinity, retry and balance of a service. */
 export function ServiceChoices({ service, ...props }: ActProps & { service: ServiceInfo }) {
   const { namespace, name } = service
   const hasExternal = service.type === 'LoadBalancer' || service.type === 'NodePort' || service.externalIPs.length > 0
@@ -69,6 +70,13 @@ export function ServiceChoices({ service, ...props }: ActProps & { service: Serv
         values={['off', 'on']}
         now={service.connectRetry ? 'on' : 'off'}
         actionFor={(value) => ({ action: 'connect-retry', namespace, service: name, value })}
+      />
+      <Choice
+        {...props}
+        words="balance"
+        values={BALANCES}
+        now={service.balance}
+        actionFor={(value) => ({ action: 'balance', namespace, service: name, value })}
       />
     </>
   )

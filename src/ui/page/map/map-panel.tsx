@@ -7,10 +7,12 @@ import { NodeButtons } from '../hands-on/cluster-actions.tsx'
 import { ServiceChoices } from '../hands-on/service-actions.tsx'
 import { DoctorButton } from '../doctor/doctor.tsx'
 import { addMet } from '../flow.ts'
+import { balanceWords } from '../parts/balance-words.ts'
 import { Facts } from '../parts/facts.tsx'
 import { metWords } from './failures.ts'
 import { groupId } from './groups.ts'
 import { PanelActions } from './panel-actions.tsx'
+import { Shares } from './shares.tsx'
 import { formatRoute } from '../route.ts'
 import { usePart, useSnapshot } from '../store.ts'
 import { ejections, podState } from './pod-state.ts'
@@ -192,10 +194,12 @@ function AboutService({ service }: { service: ServiceInfo }) {
               .join(', '),
           ],
           ['endpoints', endpointWords(service)],
+          ['balance', balanceWords(service)],
           service.affinitySeconds !== null && ['affinity', `${service.affinitySeconds} s`],
           ['connections', <ServiceMet key="met" service={service} />],
         ]}
       />
+      <Shares service={service} />
     </>
   )
 }

@@ -9,7 +9,7 @@ export interface PodState {
   readonly word: string
 }
 
-const FAILS = { none: '', refuse: 'refuses', hang: 'hangs', die: 'died' } as const
+const FAILS = { none: '', refuse: 'refuses', hang: 'hangs', die: 'died', slow: 'slow' } as const
 
 /** `ejectedOn`: the nodes whose proxies have ejected it. `failing`: what its clients meet now, `refused 3/s`. */
 export function podState({ pod }: Pick<Target, 'pod'>, ejectedOn: readonly string[], failing = ''): PodState {

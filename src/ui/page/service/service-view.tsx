@@ -12,6 +12,7 @@ import { Backends } from './backends.tsx'
 import { Frontends } from './frontends.tsx'
 import { KernelWords } from './kernel-words.tsx'
 import { linkedTo, type Pointed } from './links.ts'
+import { balanceWords } from '../parts/balance-words.ts'
 import { useDetail } from './use-detail.ts'
 import { firstService } from '../parts/first-service.ts'
 import { Select } from '../parts/select.tsx'
@@ -85,6 +86,7 @@ function Words({ service }: { service: ServiceInfo }) {
         hasExternal && ['external traffic policy', service.externalTrafficPolicy],
         ['session affinity', affinitySeconds === null ? 'none' : `ClientIP, ${affinitySeconds} s`],
         ['connect retry', service.connectRetry ? 'on' : 'off'],
+        ['balance', balanceWords(service)],
         ['health-check port', healthCheckNodePort === null ? 'none' : String(healthCheckNodePort)],
         loadBalancerSourceRanges.length > 0 && ['allowed sources', loadBalancerSourceRanges.join(', ')],
         labels.length > 0 && ['selects', labels.join(', ')],

@@ -7,7 +7,7 @@ export const failAnnotation = 'sandbox/fail'
 
 const allowed: Readonly<Record<string, readonly string[]>> = {
   [readyAnnotation]: ['true', 'false'],
-  [failAnnotation]: ['none', 'refuse', 'hang', 'die'],
+  [failAnnotation]: ['none', 'refuse', 'hang', 'die', 'slow'],
 }
 
 /** What of it means nothing. */

@@ -62,7 +62,9 @@ test('a slow pod gets a third of the connections at random, and few with least c
     },
     { withinMs: 30_000 },
   )
-  expect(page.received.change.some(({ why, ports }) => why === 'balance' && ports.includes('default/whoami'))).toBe(true)
+  expect(page.received.change.some(({ why, ports }) => why === 'balance' && ports.includes('default/whoami'))).toBe(
+    true,
+  )
   const { stdout } = sandbox.run('exec', 'node-1', '--', './bin/kube-proxy', 'explain', 'whoami')
   expect(stdout).toMatch(/fewer\s+open\s+connections\s+get\s+more/)
 })

@@ -29,7 +29,7 @@ test.each(packetFlowCases)('$name', (row) => {
 
 /** Stores the objects of a row, step by step. Returns why the API server refuses one of them; empty: it does not. */
 function storeRow(row: PacketFlowCase): string {
-  const registry = createRegistry(new Store(), new ManualClock(0), { first: 30_000, last: 32_767 })
+  const registry = createRegistry(new Store(), new ManualClock(0))
   bootstrap(registry, { serviceCidrs: [ranges.services[4], ranges.services[6]] })
   try {
     for (const object of row.objects) put(registry, object)

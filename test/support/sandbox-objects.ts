@@ -167,7 +167,7 @@ export interface SandboxCluster extends AsyncDisposable {
 /** A registry with all controllers and two nodes, whose time stands still. */
 export async function openCluster(options: Partial<ControllerOptions> = {}): Promise<SandboxCluster> {
   const clock = new ManualClock(startMs)
-  const registry = createRegistry(new Store(), clock, { first: 30_000, last: 32_767 })
+  const registry = createRegistry(new Store(), clock)
   bootstrap(registry, { serviceCidrs: ['10.96.0.0/16', 'fd00:96::/112'] })
   const controllers = startControllers({
     registry,

@@ -22,29 +22,23 @@ import type { Clock } from '../../../../src/lib/clock.ts'
 import type { KeyAndCertificate } from './certificate.ts'
 import type { Logger } from '../../../../src/lib/log.ts'
 import type { PodStreams } from './http/pod-streams.ts'
-import type { PortRange } from './allocation/node-ports.ts'
 import type { Server } from 'node:http'
 import type { User } from './http/users.ts'
 
 export interface ApiServerOptions {
-  /** Where it listens first: 127.0.0.1 and any free port unless said otherwise. */
-  readonly host?: string
-  readonly port?: number
   /** The ranges of cluster IPs, one per family; the first is the default family. */
   readonly serviceCidrs?: readonly string[]
-  readonly nodePortRange?: PortRange
   /** Changes of a resource that a watch can go back to, at least. */
   readonly historyLimit?: number
   readonly bookmarkIntervalMs?: number
   readonly podStreams?: PodStreams
-  readonly clock?: Clock
   readonly log?: Logger
 }
 
 export type UserName = 'admin' | 'kube-proxy'
 
 export interface ApiServer extends AsyncDisposable {
-  /** `https://127.0.0.1:41234` */
+  /** `https://127.0.0.1:41234`: where it listens first. */
   readonly url: string
   /** The token of the administrator, who may do everything. */
   readonly token: string
@@ -65,20 +59,18 @@ export interface ApiServer extends AsyncDisposable {
   close(): Promise<void>
 }
 
+const NODE_PORTS = { first: 30_000, last: 32_767 }
 const defaults = {
-  host: '127.0.0.1',
-  port: 0,
   serviceCidrs: ['10.96.0.0/16'],
-  nodePortRange: { first: 30_000, last: 32_767 },
   bookmarkIntervalMs: 60_000,
 } as const
 
 export async function startApiServer(options: ApiServerOptions = {}): Promise<ApiServer> {
-  const clock = options.clock ?? systemClock
+  const clock = systemClock
   const log = options.log ?? silentLogger
   const store = new Store(options.historyLimit === undefined ? {} : { historyLimit: options.historyLimit })
   const identity = newIdentity(clock.now())
-  const registry = createRegistry(store, clock, options.nodePortRange ?? defaults.nodePortRange)
+  const registry = createRegistry(store, clock)
   bootstrap(registry, { serviceCidrs: options.serviceCidrs ?? defaults.serviceCidrs })
 
   const api: Api = {
@@ -98,7 +90,7 @@ export async function startApiServer(options: ApiServerOptions = {}): Promise<Ap
     listeners.push(server)
     return url
   }
-  const url = await listen(options.host ?? defaults.host, options.port ?? defaults.port)
+  const url = await listen('127.0.0.1')
   const close = async (): Promise<void> => {
     await Promise.all(listeners.splice(0).map((server) => closeServer(server)))
   }
@@ -126,10 +118,10 @@ export async function startApiServer(options: ApiServerOptions = {}): Promise<Ap
 }
 
 /** The rules around the store, those of service addresses included. */
-export function createRegistry(store: Store, clock: Clock, nodePortRange: PortRange): Registry {
+export function createRegistry(store: Store, clock: Clock): Registry {
   const registry = new Registry(store, clock)
   const ips = new ClusterIps(store.collection(serviceCidrs), store.collection(ipAddresses))
-  const ports = new NodePorts(nodePortRange, store.collection(services))
+  const ports = new NodePorts(NODE_PORTS, store.collection(services))
   registry.addHook(
     services,
     serviceAllocator(ips, ports, {

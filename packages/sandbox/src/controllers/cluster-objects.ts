@@ -14,7 +14,6 @@ export interface NodeSpec {
   readonly podCidrs: readonly string[]
   readonly addresses: readonly string[]
   readonly zone?: string
-  readonly labels?: Readonly<Record<string, string>>
   readonly kernelVersion?: string
 }
 
@@ -26,7 +25,6 @@ export function registerNode(registry: Registry, node: NodeSpec, version: string
     [hostnameLabel]: node.name,
     'topology.kubernetes.io/region': 'sandbox',
     ...(node.zone === undefined ? {} : { [zoneLabel]: node.zone }),
-    ...node.labels,
   }
   registry.create(nodes, { metadata: { name: node.name, labels }, spec: { podCIDRs: [...node.podCidrs] } })
   const renewTime = formatMicroTime(registry.now())

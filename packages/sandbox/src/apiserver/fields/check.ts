@@ -1,5 +1,6 @@
 import { duplicateValue, invalidValue, requiredValue, unsupportedValue } from './problem.ts'
 import { labelValueProblem, qualifiedNameProblem } from './names.ts'
+import { sameJson } from '../json.ts'
 import type { FieldProblem } from './problem.ts'
 
 /** A complaint about a value, when a rule of names.ts has one. */
@@ -33,6 +34,15 @@ export function oneOf(path: string, value: unknown, supported: readonly string[]
 /** A complaint about the i-th value if it stands before that in the list, too. */
 export function checkUnique(path: string, values: readonly (string | undefined)[], i: number): FieldProblem[] {
   return values.indexOf(values[i]) < i ? [duplicateValue(path, values[i])] : []
+}
+
+export function immutable(
+  path: string,
+  next: unknown,
+  current: unknown,
+  problem = 'field is immutable',
+): FieldProblem[] {
+  return sameJson(next, current) ? [] : [invalidValue(path, next, problem)]
 }
 
 export function nonNegative(path: string, value: number | undefined): FieldProblem[] {

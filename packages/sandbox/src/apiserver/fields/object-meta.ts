@@ -1,9 +1,8 @@
 // metadata, which all kinds share.
 
 import { dnsLabelProblem, dnsSubdomainProblem, qualifiedNameProblem } from './names.ts'
-import { check, nonNegative, validateLabels } from './check.ts'
+import { check, immutable, nonNegative, validateLabels } from './check.ts'
 import { forbiddenField, invalidValue, requiredValue, tooLong } from './problem.ts'
-import { sameJson } from '../json.ts'
 import type { ObjectMeta, OwnerReference } from '../objects/meta.ts'
 import type { FieldProblem } from './problem.ts'
 
@@ -103,9 +102,7 @@ export function validateObjectMetaUpdate(next: ObjectMeta, current: ObjectMeta):
           ),
         ]
       : []),
-    ...immutableFields
-      .filter((field) => !sameJson(next[field], current[field]))
-      .map((field) => invalidValue(`metadata.${field}`, next[field], 'field is immutable')),
+    ...immutableFields.flatMap((field) => immutable(`metadata.${field}`, next[field], current[field])),
     ...validateMutableMeta(next),
   ]
 }

@@ -8,11 +8,9 @@ import { Store } from '../store/store.ts'
 import type { Registry } from './registry.ts'
 import type { Service } from '../objects/service.ts'
 
-const nodePortRange = { first: 30_000, last: 32_767 }
-
 function openRegistry(serviceCidrs: readonly string[] = ['10.96.0.0/24', 'fd00:96::/112']) {
   const clock = new ManualClock(Date.UTC(2026, 0, 1))
-  const registry = createRegistry(new Store(), clock, nodePortRange)
+  const registry = createRegistry(new Store(), clock)
   bootstrap(registry, { serviceCidrs })
   return { registry, clock }
 }

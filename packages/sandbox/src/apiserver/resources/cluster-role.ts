@@ -1,9 +1,8 @@
 // Roles and their bindings, so that manifests can be tried. Rights in the sandbox depend on the token alone.
 
 import { pathSegmentProblem } from '../fields/object-meta.ts'
-import { oneOf } from '../fields/check.ts'
+import { immutable, oneOf } from '../fields/check.ts'
 import { invalidValue, requiredValue } from '../fields/problem.ts'
-import { sameJson } from '../json.ts'
 import { ageColumn, nameColumn } from './columns.ts'
 import { defineResource } from './resource.ts'
 import type { FieldProblem } from '../fields/problem.ts'
@@ -36,9 +35,7 @@ export const clusterRoleBindings = defineResource<ClusterRoleBinding>({
   },
   validate: validateBinding,
   validateUpdate: (next, current) => [
-    ...(sameJson(next.roleRef, current.roleRef)
-      ? []
-      : [invalidValue('roleRef', next.roleRef, 'cannot change roleRef')]),
+    ...immutable('roleRef', next.roleRef, current.roleRef, 'cannot change roleRef'),
     ...validateBinding(next),
   ],
   warnings: () => [keptOnly],

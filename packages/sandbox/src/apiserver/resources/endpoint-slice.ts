@@ -1,7 +1,7 @@
-import { check, checkOptional, checkUnique, oneOf } from '../fields/check.ts'
+import { check, checkOptional, checkUnique, immutable, oneOf } from '../fields/check.ts'
 import { validateEndpointIp, validateFamily } from '../fields/addresses.ts'
 import { dnsLabelProblem, dnsSubdomainProblem, labelValueProblem } from '../fields/names.ts'
-import { invalidValue, requiredValue, tooMany } from '../fields/problem.ts'
+import { requiredValue, tooMany } from '../fields/problem.ts'
 import { addressTypes } from '../objects/endpoints.ts'
 import { ageColumn, nameColumn } from './columns.ts'
 import { listSome } from './endpoints.ts'
@@ -38,9 +38,7 @@ export const endpointSlices = defineResource<EndpointSlice>({
   },
   validate,
   validateUpdate: (next, current) => [
-    ...(next.addressType === current.addressType
-      ? []
-      : [invalidValue('addressType', next.addressType, 'field is immutable')]),
+    ...immutable('addressType', next.addressType, current.addressType),
     ...validate(next),
   ],
 })

@@ -1,6 +1,6 @@
 import { canonicalIp } from '../../../../../src/lib/ip.ts'
-import { invalidValue, requiredValue } from '../fields/problem.ts'
-import { sameJson } from '../json.ts'
+import { immutable } from '../fields/check.ts'
+import { requiredValue } from '../fields/problem.ts'
 import { nameColumn, none } from './columns.ts'
 import { defineResource } from './resource.ts'
 import type { FieldProblem } from '../fields/problem.ts'
@@ -15,10 +15,7 @@ export const ipAddresses = defineResource<IPAddress>({
   nameRule: (name) => (canonicalIp(name) === name ? undefined : 'must be an IP address in canonical form'),
   columns: [nameColumn, { name: 'ParentRef', cell: formatParent }],
   validate,
-  validateUpdate: (next, current) =>
-    sameJson(next.spec.parentRef, current.spec.parentRef)
-      ? []
-      : [invalidValue('spec.parentRef', next.spec.parentRef, 'field is immutable')],
+  validateUpdate: (next, current) => immutable('spec.parentRef', next.spec.parentRef, current.spec.parentRef),
 })
 
 function formatParent({ spec: { parentRef } }: IPAddress): string {

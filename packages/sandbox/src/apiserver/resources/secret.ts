@@ -1,7 +1,6 @@
 import { Buffer } from 'node:buffer'
-import { check } from '../fields/check.ts'
+import { check, immutable } from '../fields/check.ts'
 import { configKeyProblem } from '../fields/names.ts'
-import { invalidValue } from '../fields/problem.ts'
 import { ageColumn, nameColumn } from './columns.ts'
 import { validateImmutable } from './config-map.ts'
 import { defineResource } from './resource.ts'
@@ -27,7 +26,7 @@ export const secrets = defineResource<Secret>({
   },
   validate,
   validateUpdate: (next, current) => [
-    ...(next.type === current.type ? [] : [invalidValue('type', next.type, 'field is immutable')]),
+    ...immutable('type', next.type, current.type),
     ...validateImmutable(next, current),
     ...validate(next),
   ],

@@ -1,5 +1,6 @@
 import { parseCidr } from '../../../../../src/lib/ip.ts'
 import { validateCanonicalCidr } from '../fields/addresses.ts'
+import { immutable } from '../fields/check.ts'
 import { invalidValue, requiredValue, tooMany } from '../fields/problem.ts'
 import { ageColumn, nameColumn } from './columns.ts'
 import { defineResource, statusSubresource } from './resource.ts'
@@ -41,8 +42,6 @@ function validateUpdate(next: ServiceCIDR, current: ServiceCIDR): FieldProblem[]
   const [before, after] = [current.spec.cidrs ?? [], next.spec.cidrs ?? []]
   const grew = before.length === 1 && after.length === 2
   if (before.length !== after.length && !grew) return [invalidValue('spec.cidrs', after, 'field is immutable')]
-  const changed = before.flatMap((cidr, i) =>
-    cidr === after[i] ? [] : [invalidValue(`spec.cidrs[${i}]`, after[i], 'field is immutable')],
-  )
+  const changed = before.flatMap((cidr, i) => immutable(`spec.cidrs[${i}]`, after[i], cidr))
   return grew ? [...changed, ...validate(next)] : changed
 }

@@ -25,7 +25,7 @@ import {
 import type { ApiObject } from '../objects/meta.ts'
 import type { Resource } from './resource.ts'
 
-const registry = createRegistry(new Store(), new ManualClock(), { first: 30_000, last: 32_767 })
+const registry = createRegistry(new Store(), new ManualClock())
 bootstrap(registry, { serviceCidrs: ['10.96.0.0/16', 'fd00:96::/112'] })
 
 /** `Required spec.ports`, one per complaint, sorted. */

@@ -1,8 +1,7 @@
 // What ReplicationController, ReplicaSet and Deployment share: a template, a selector and a number.
 
-import { validateLabels } from '../fields/check.ts'
+import { immutable, validateLabels } from '../fields/check.ts'
 import { forbiddenField, invalidValue, requiredValue } from '../fields/problem.ts'
-import { sameJson } from '../json.ts'
 import { fromObject, matchesLabels } from '../selectors/label-selector.ts'
 import { formatSelector } from './columns.ts'
 import { validatePodTemplate } from './pod-template.ts'
@@ -73,7 +72,5 @@ function validateSelector(selector: LabelSelector): FieldProblem[] {
 type Selecting = DaemonSet | Deployment | ReplicaSet
 
 export function validateSameSelector(next: Selecting, current: Selecting): FieldProblem[] {
-  return sameJson(next.spec.selector, current.spec.selector)
-    ? []
-    : [invalidValue('spec.selector', next.spec.selector, 'field is immutable')]
+  return immutable('spec.selector', next.spec.selector, current.spec.selector)
 }

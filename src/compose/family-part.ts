@@ -41,6 +41,8 @@ export interface FamilyPartOptions {
   readonly connectRetry: RetryScope
   /** Whether the kernel carries connections: others can be ended by it alone. */
   readonly endsConnections: boolean
+  /** Whether a new connection is compared with one frontend after the other. */
+  readonly comparesEach: boolean
   /** Subscribers of each write, besides the flow cleaner and the health check ports. */
   readonly subscribers: readonly Subscriber[]
   /** Other writes to the kernel for this family. */
@@ -71,6 +73,7 @@ export class FamilyPart {
         balances: options.balances,
         connectRetry: options.connectRetry,
         endsConnections: options.endsConnections,
+        comparesEach: options.comparesEach,
         startedMs: clock.now(),
       }),
       programmer: openProgrammer(options),

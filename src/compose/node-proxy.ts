@@ -174,9 +174,9 @@ export class NodeProxy {
       log,
       signal,
     })
-    const problems = new ProblemLog(({ object, message, owner }) => {
+    const problems = new ProblemLog(({ object, message, owner, event = 'AnnotationIgnored' as const }) => {
       log.warn(message, { object })
-      if (owner !== undefined) this.#events.record(anEvent('AnnotationIgnored', message, owner))
+      if (owner !== undefined) this.#events.record(anEvent(event, message, owner))
     })
     this.#retry = openConnectRetry({
       families,
@@ -383,6 +383,7 @@ export class NodeProxy {
       periods: periodsOf(this.#loaded, this.#mode),
       connectRetry: this.#loaded.config.connectRetry,
       endsConnections: this.#mode.translates !== 'by relaying',
+      comparesEach: this.#mode.comparesFrontends === 'one by one',
       subscribers: this.#subscribers(family),
       allowExternalIPs: featureEnabled(this.#loaded.config.featureGates, 'AllowServiceExternalIPs'),
       machineAddresses: () => this.#state.machineAddresses,

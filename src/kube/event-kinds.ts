@@ -76,6 +76,13 @@ export const eventKinds = kinds({
     on: 'Service',
     isOfKubeProxy: false,
   },
+  ServiceIsLarge: {
+    type: 'Warning',
+    action: 'Sync',
+    when: 'iptables mode: a Service has more than 1,000 addresses and ports. Each is a rule, as with kube-proxy, and each new connection of the node is compared with all of them, whichever Service it is for. It is served.',
+    on: 'Service',
+    isOfKubeProxy: false,
+  },
   FailedToProgramService: {
     type: 'Warning',
     action: 'Sync',

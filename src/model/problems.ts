@@ -14,6 +14,8 @@ export interface Problem {
   readonly message: string
   /** The Service whose owner is told by an Event; absent: it is logged alone. */
   readonly owner?: NamespacedName
+  /** Of which kind the Event is; absent: AnnotationIgnored. */
+  readonly event?: 'ServiceIsLarge'
 }
 
 const FAMILY_BIT = { 4: 1, 6: 2 } as const
@@ -43,7 +45,7 @@ export class ProblemLog {
   }
 
   /** All problems of the object, as one family sees it now. Those that are not in `messages` any more are over. */
-  set(object: string, family: Family, messages: readonly string[], owner?: NamespacedName): void {
+  set(object: string, family: Family, messages: readonly string[], told: Pick<Problem, 'owner' | 'event'> = {}): void {
     // Hashing a new string is expensive, and mostly the map is empty.
     const current = this.#current.size === 0 ? undefined : this.#current.get(object)
     if (current === undefined && messages.length === 0) return
@@ -54,8 +56,7 @@ export class ProblemLog {
     }
     for (const message of messages) {
       next.set(message, (next.get(message) ?? 0) | bit)
-      if (current?.has(message) !== true)
-        this.#reportUpToRate({ object, message, ...(owner === undefined ? {} : { owner }) })
+      if (current?.has(message) !== true) this.#reportUpToRate({ object, message, ...told })
     }
     if (next.size === 0) this.#current.delete(object)
     else this.#current.set(object, next)

@@ -170,6 +170,29 @@ describe('ServiceModel leaves out ports that ask too much of the kernel, and say
   })
 })
 
+test('A mode that compares one frontend after the other tells the owner of a Service with thousands, once', () => {
+  const told: unknown[] = []
+  const problems = new ProblemLog((problem) => told.push(problem))
+  const externalIPs = Array.from({ length: 1000 }, (_, i) => `203.0.${i >> 8}.${i & 255}`)
+  for (const comparesEach of [false, true]) {
+    const model = new ServiceModel({ node: nodeView(), problems, allowExternalIPs: true, startedMs: 0, comparesEach })
+    model.setService(service({ externalIPs: externalIPs.slice(1) }))
+    model.takeChanges()
+    expect(told).toEqual([])
+    model.setService(service({ externalIPs }))
+    model.takeChanges()
+    model.setService(service({ externalIPs, ports: [{ port: 81 }] }))
+    model.takeChanges()
+    if (!comparesEach) continue
+    const message = expect.stringContaining('more than 1000 addresses and ports') as string
+    const about = { object: 'Size of Service default/web', owner: 'default/web', event: 'ServiceIsLarge' }
+    expect(told).toEqual([{ ...about, message }])
+    model.deleteService('default/web')
+    model.takeChanges()
+    expect([...problems.problems()]).toEqual([])
+  }
+})
+
 describe('ServiceModel slices', () => {
   test('may come before their service and stay after it', () => {
     const { model } = aModel()

@@ -46,6 +46,8 @@ export interface ServiceModelOptions {
   readonly connectRetry?: RetryScope | undefined
   /** False: the mode cannot end connections to removed endpoints; absent: it can. */
   readonly endsConnections?: boolean | undefined
+  /** Whether a new connection is compared with one frontend after the other; absent: no. */
+  readonly comparesEach?: boolean | undefined
   /** When the program started: earlier changes of endpoints are not timed. */
   readonly startedMs: number
 }
@@ -67,6 +69,10 @@ interface Entry {
   noLocalInternal: number
   noLocalExternal: number
 }
+
+/** So many of one Service are more than many clusters have. */
+const MANY_FRONTENDS = 1000
+const TOO_LARGE = `it has more than ${MANY_FRONTENDS} addresses and ports, and in this proxy mode each new connection of a node is compared with one after the other; mode nftables looks them up`
 
 const NONE: readonly never[] = []
 const NO_RUNGS: Rungs = new Map()
@@ -180,7 +186,7 @@ export class ServiceModel {
     const info = parseService(service, key, { family, allowExternalIPs, balances, problems, annotationProblems })
     if (info?.annotations.ends !== undefined && !endsConnections) annotationProblems.push(ENDS_HAVE_NO_EFFECT)
     this.#options.problems.set(`Service ${key}`, family, problems)
-    this.#options.problems.set(annotationsOf(`Service ${key}`), family, annotationProblems, key)
+    this.#options.problems.set(annotationsOf(`Service ${key}`), family, annotationProblems, { owner: key })
     this.#servicesTotal++
     if (entry !== undefined || info !== undefined) this.#changeService(entry ?? this.#newEntry(key), info)
   }
@@ -203,7 +209,7 @@ export class ServiceModel {
     const entry = this.#entries.get(service)
     const record = parseSlice(slice, { key, service: entry?.key ?? service }, { family, problems, annotationProblems })
     this.#options.problems.set(`EndpointSlice ${key}`, family, problems)
-    this.#options.problems.set(annotationsOf(`EndpointSlice ${key}`), family, annotationProblems, service)
+    this.#options.problems.set(annotationsOf(`EndpointSlice ${key}`), family, annotationProblems, { owner: service })
     if (record === undefined) return this.#dropSlice(key)
     this.#endpointsTotal++
     const before = this.#slices.get(key)
@@ -393,6 +399,7 @@ export class ServiceModel {
     this.#setLosses(entry, plan?.losses ?? NONE)
     this.#countNoLocal(entry, plan?.noLocalEndpoints ?? ALL_LOCAL)
     this.#setHealthCheck(entry.key, plan?.healthCheck)
+    if (this.#options.comparesEach === true) this.#noteSize(entry)
     if (info === undefined && slices.length === 0) this.#entries.delete(entry.key)
   }
 
@@ -416,6 +423,16 @@ export class ServiceModel {
     }
     for (const name of former) problems.set(`Service port ${name}`, family, NONE)
     entry.losers = losses.length === 0 ? NONE : losses.map(({ name }) => name)
+  }
+
+  /** For its owner: others pay for it. */
+  #noteSize({ key, views }: Entry): void {
+    const frontends = views.reduce((sum, view) => sum + view.frontends.length, 0)
+    const messages = frontends > MANY_FRONTENDS ? [TOO_LARGE] : NONE
+    this.#options.problems.set(`Size of Service ${key}`, this.#node.family, messages, {
+      owner: key,
+      event: 'ServiceIsLarge',
+    })
   }
 
   #countNoLocal(entry: Entry, now: NoLocalEndpoints): void {

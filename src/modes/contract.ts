@@ -33,6 +33,8 @@ export interface Mode extends ModeFacts {
   readonly retries: 'kernel' | 'behind IPVS' | 'mode'
   /** Who translates connections: rules of netfilter, IPVS, or the proxy, which then carries them itself. */
   readonly translates: 'by rules' | 'by IPVS' | 'by relaying'
+  /** With which frontends a new connection is compared; absent: they are looked up, however many there are. */
+  readonly comparesFrontends?: 'one by one'
   /** For a mode that carries connections itself: the one whose rules serve clients while no proxy runs. */
   readonly leavesTo?: string
   /** Links that it gives the addresses of services: those are not the node's own. */

@@ -26,6 +26,8 @@ export const iptablesMode: Mode = {
   choosesAtRandom: true,
   retries: 'kernel',
   translates: 'by rules',
+  // A rule for each, as in kube-proxy.
+  comparesFrontends: 'one by one',
   serviceLinks: [],
   semantics: {
     guards: 'no addresses',

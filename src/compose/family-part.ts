@@ -29,6 +29,8 @@ export interface FamilyPartOptions {
   readonly mode: RunningMode
   /** The ways to choose a backend that the mode has. */
   readonly balances: readonly Balance[]
+  /** Whether the mode can limit connections on this machine. */
+  readonly canLimit: () => boolean
   readonly periods: Periods
   readonly allowExternalIPs: boolean
   readonly machineAddresses: () => readonly string[]
@@ -71,6 +73,7 @@ export class FamilyPart {
         problems,
         allowExternalIPs,
         balances: options.balances,
+        canLimit: options.canLimit,
         connectRetry: options.connectRetry,
         endsConnections: options.endsConnections,
         comparesEach: options.comparesEach,

@@ -380,6 +380,7 @@ export class NodeProxy {
       node: this.#state.view(family),
       mode: this.#inForce.running,
       balances: this.#mode.balances,
+      canLimit: () => this.#mode.semantics.canLimit && this.#inForce.running.canLimit?.() !== false,
       periods: periodsOf(this.#loaded, this.#mode),
       connectRetry: this.#loaded.config.connectRetry,
       endsConnections: this.#mode.translates !== 'by relaying',

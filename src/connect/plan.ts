@@ -47,7 +47,7 @@ export interface MapChange {
 }
 
 /**
- * The frontends for which the rules would do nothing but lead to a backend. Not those that only some sources may use, nor those that choose by a
+ * The frontends for which the rules would do nothing but lead to a backend. Not those that only some sources may use, nor those with limits, which the rules keep, nor those that choose by a
  * hash of the client's address and port: a socket gets them later. And not those with connect retry: each attempt must be free to go
  * to another backend.
  */
@@ -55,8 +55,8 @@ export function chosenFrontends(family: Family, view: ServicePortView, choosers:
   const { protocol, connectRetry, frontends } = view
   if (protocol === 'SCTP' || connectRetry === true) return []
   return frontends.flatMap((frontend) => {
-    const { address, port, allowedSources, affinitySeconds } = frontend
-    if (allowedSources !== undefined) return []
+    const { address, port, allowedSources, affinitySeconds, limits } = frontend
+    if (allowedSources !== undefined || limits !== undefined) return []
     const forPods = choosers.pods && !isMasqueraded(frontend) ? policyOf(frontend.fromPods, affinitySeconds) : undefined
     const forNode = choosers.node ? policyOf(frontend.fromNode, affinitySeconds) : undefined
     if (forPods === undefined && forNode === undefined) return []

@@ -65,9 +65,26 @@ function formatMatch(match: Match): string {
       return `-m conntrack ${negated(match.not, `--ctstate ${match.states.join(',')}`)}`
     case 'isLocal':
       return `-m addrtype --${match.side}-type LOCAL`
+    case 'connlimit': {
+      const mask = match.of === 'all' ? 0 : match.of === 4 ? 32 : 128
+      return `-m connlimit --connlimit-above ${match.most} --connlimit-mask ${mask} --connlimit-saddr`
+    }
+    case 'hashlimit': {
+      const rate = `--hashlimit-above ${spokenRate(match.perSecond)}/sec --hashlimit-burst ${match.perSecond}`
+      if (match.of === 'all') return `-m hashlimit ${rate} --hashlimit-name ${match.list}`
+      return `-m hashlimit ${rate} --hashlimit-mode srcip --hashlimit-name ${match.list} ${BOUNDS}`
+    }
     case 'count':
       return `-m nfacct --nfacct-name ${match.counter}`
   }
+}
+
+/** Of a list of clients: a client without packets is forgotten after two seconds, and where there is no room for one more, its packet is dropped. */
+const BOUNDS = '--hashlimit-htable-size 1024 --hashlimit-htable-max 65536 --hashlimit-htable-expire 2000'
+
+/** The kernel counts in microseconds: above 1,000 packets in a second, not every number can be said. */
+function spokenRate(perSecond: number): number {
+  return Math.floor(1e6 / Math.floor(1e6 / perSecond))
 }
 
 function formatTarget(target: Target): string {
@@ -79,6 +96,7 @@ function formatTarget(target: Target): string {
     case 'return':
       return target.kind.toUpperCase()
     case 'reject':
+      if (target.with === 'reset') return 'REJECT --reject-with tcp-reset'
       return `REJECT --reject-with ${target.family === 4 ? 'icmp' : 'icmp6'}-port-unreachable`
     case 'setMark':
       return `MARK --set-xmark ${hex(target.value)}/${hex(target.mask)}`

@@ -19,6 +19,13 @@ const match: fc.Arbitrary<Match> = fc.oneof(
   fc.record({ kind: fc.constant('recentCheck'), list: fc.constant('KUBE-SEP-X'), family, seconds: fc.nat() }),
   not.map((no): Match => ({ kind: 'conntrack', states: ['RELATED', 'DNAT'], ...no })),
   fc.record({ kind: fc.constant('isLocal'), side: fc.constantFrom<'src' | 'dst'>('src', 'dst') }),
+  fc.record({ kind: fc.constant('connlimit'), most: fc.nat(), of: fc.constantFrom<'all' | 4 | 6>('all', 4, 6) }),
+  fc.record({
+    kind: fc.constant('hashlimit'),
+    list: fc.constant('ABCDEFGHIJKLMNO'),
+    perSecond: fc.integer({ min: 1, max: 100_000 }),
+    of: fc.constantFrom<'all' | 'client'>('all', 'client'),
+  }),
   fc.record({ kind: fc.constant('count'), counter: fc.constant('some_packets') }),
 )
 
@@ -26,6 +33,7 @@ const target: fc.Arbitrary<Target> = fc.oneof(
   fc.record({ kind: fc.constantFrom('accept', 'drop', 'return') }),
   fc.record({ kind: fc.constant('jump'), chain: fc.constant('KUBE-SERVICES') }),
   fc.record({ kind: fc.constant('reject'), family }),
+  fc.constant<Target>({ kind: 'reject', family: 4, with: 'reset' }),
   fc.record({ kind: fc.constant('setMark'), value: bits, mask: bits }),
   fc.record({ kind: fc.constant('masquerade'), randomPorts: fc.constantFrom('fully', 'no') }),
   fc.record({ kind: fc.constant('dnat'), to: fc.constantFrom('10.0.0.1:80', '[fd00::1]:80') }),

@@ -120,11 +120,34 @@ class RuleParser {
         if (this.#value(`--${side}-type`) !== 'LOCAL') this.#refuse('addrtype')
         return { kind: 'isLocal', side }
       }
+      case 'connlimit': {
+        const most = Number(this.#value('--connlimit-above'))
+        const mask = this.#value('--connlimit-mask')
+        this.#skip('--connlimit-saddr')
+        return { kind: 'connlimit', most, of: mask === '0' ? 'all' : mask === '32' ? 4 : 6 }
+      }
+      case 'hashlimit': {
+        this.#skip('--hashlimit-above')
+        this.#word()
+        // The rate is rounded.
+        const perSecond = Number(this.#value('--hashlimit-burst'))
+        const byClient = this.#has('--hashlimit-mode')
+        if (byClient && this.#value('--hashlimit-mode') !== 'srcip') this.#refuse('--hashlimit-mode')
+        const list = this.#value('--hashlimit-name')
+        for (const option of byClient ? ['size', 'max', 'expire'] : []) this.#value(`--hashlimit-htable-${option}`)
+        return { kind: 'hashlimit', list, perSecond, of: byClient ? 'client' : 'all' }
+      }
       case 'nfacct':
         return { kind: 'count', counter: this.#value('--nfacct-name') }
       default:
         return this.#refuse(`-m ${name}`)
     }
+  }
+
+  #reject(how: string): Target {
+    // A rule does not say of which family it is; a reset is the same in both.
+    if (how === 'tcp-reset') return { kind: 'reject', family: 4, with: 'reset' }
+    return { kind: 'reject', family: how.startsWith('icmp6') ? 6 : 4 }
   }
 
   #recent(): Match {
@@ -148,7 +171,7 @@ class RuleParser {
       case 'RETURN':
         return { kind: 'return' }
       case 'REJECT':
-        return { kind: 'reject', family: this.#value('--reject-with').startsWith('icmp6') ? 6 : 4 }
+        return this.#reject(this.#value('--reject-with'))
       case 'MARK':
         return { kind: 'setMark', ...valueAndMask(this.#value('--set-xmark')) }
       case 'MASQUERADE':

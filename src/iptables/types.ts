@@ -48,6 +48,13 @@ export type Match =
   | { readonly kind: 'conntrack'; readonly states: readonly string[]; readonly not?: boolean }
   /** Whether the address is one of this machine. */
   | { readonly kind: 'isLocal'; readonly side: 'src' | 'dst' }
+  /** Whether more connections are open than so many, of all that met this rule, or of this client. */
+  | { readonly kind: 'connlimit'; readonly most: number; readonly of: 'all' | Family }
+  /**
+   * Whether more packets come than so many in a second, all together or from each client by itself. The list has a name of 15
+   * characters at most, and keeps the numbers that it began with.
+   */
+  | { readonly kind: 'hashlimit'; readonly list: string; readonly perSecond: number; readonly of: 'all' | 'client' }
   /** Counts in an object of nfacct. */
   | { readonly kind: 'count'; readonly counter: string }
 
@@ -57,7 +64,7 @@ export type Target =
   | { readonly kind: 'accept' }
   | { readonly kind: 'drop' }
   | { readonly kind: 'return' }
-  | { readonly kind: 'reject'; readonly family: Family }
+  | { readonly kind: 'reject'; readonly family: Family; readonly with?: 'reset' }
   /** Clears the bits of `mask` and toggles those of `value`. */
   | { readonly kind: 'setMark'; readonly value: number; readonly mask: number }
   | { readonly kind: 'masquerade'; readonly randomPorts: 'fully' | 'no' }

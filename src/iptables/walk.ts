@@ -161,6 +161,10 @@ class Machine {
         return true
       case 'ports':
         return match.destination === undefined || match.destination === this.#destinationPort
+      // The walked packet is the only one: over no limit.
+      case 'connlimit':
+      case 'hashlimit':
+        return false
       case 'mark':
         return ((this.#mark & match.mask) >>> 0 === match.value) !== (match.not === true)
       case 'random':

@@ -306,7 +306,7 @@ function ownMetrics() {
     }),
     trafficRefused: counter({
       name: 'kubeproxyts_traffic_refused_packets_total',
-      help: 'With --traffic-metrics: packets that were refused or dropped, for lack of endpoints or because of their source',
+      help: 'With --traffic-metrics: packets that were refused or dropped, for lack of endpoints, because of their source, or over a limit',
       labels: ['service_port'],
     }),
     configReloads: counter({

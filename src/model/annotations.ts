@@ -5,6 +5,7 @@
 import { type Balance, BALANCE_ANNOTATION, BALANCES } from './balance.ts'
 import { CONNECT_RETRY_ANNOTATION } from './connect-retry.ts'
 import { ENDS_ANNOTATION, parseEnds } from './ends.ts'
+import { LIMITS_ANNOTATION, parseLimits } from './limits.ts'
 import { Summary } from './summary.ts'
 import { TRAFFIC_METRICS_ANNOTATION } from './traffic-metrics.ts'
 import { quote } from './valid.ts'
@@ -28,6 +29,7 @@ const ANNOTATIONS = {
   weights: { key: WEIGHTS_ANNOTATION, parse: parseWeights },
   connectRetry: oneOf(CONNECT_RETRY_ANNOTATION, { on: true, off: false }),
   ends: { key: ENDS_ANNOTATION, parse: parseEnds },
+  limits: { key: LIMITS_ANNOTATION, parse: parseLimits },
   withoutLocal: oneOf(WITHOUT_LOCAL_ANNOTATION, WITHOUT_LOCAL_WORDS),
   trafficMetrics: oneOf(TRAFFIC_METRICS_ANNOTATION, { on: true, off: false }),
 } satisfies Record<string, Annotation<unknown>>

@@ -17,6 +17,7 @@ import { isRetried, type RetryScope } from './connect-retry.ts'
 import { planEnds } from './ends.ts'
 import { NO_EJECTIONS, siftEjected, type Ejections } from './ejections.ts'
 import type { Endpoint } from './endpoints.ts'
+import { sameLimits } from './limits.ts'
 import type { Rungs } from './shares.ts'
 import type { ServiceInfo, ServicePortInfo } from './service-ports.ts'
 import { reachableEndpoints, type ReachableEndpoints } from './topology.ts'
@@ -37,6 +38,8 @@ export interface PlanInput {
   readonly ejections?: Ejections | undefined
   /** The ways to choose that the mode has; absent: all. */
   readonly balances?: readonly Balance[] | undefined
+  /** Whether the mode can limit connections, asked where a service wants limits; absent: yes. */
+  readonly canLimit?: (() => boolean) | undefined
   /** With least connections, of backends that get a smaller share. */
   readonly rungs?: Rungs | undefined
 }
@@ -72,6 +75,8 @@ export function planServicePort(input: PlanInput): PlannedServicePort {
     : internal
   const isLeft = wantsLocal && withoutLocal === 'leave alone'
   const allowedSources = outside ? allowedSourcesOf(service, node) : undefined
+  const { limits: wanted } = service.annotations
+  const limits = wanted === undefined || input.canLimit?.() === false ? undefined : wanted
   const balancers = outside ? new Set(service.loadBalancerIPs) : NO_ADDRESSES
   return {
     view: {
@@ -96,6 +101,7 @@ export function planServicePort(input: PlanInput): PlannedServicePort {
           isSplit: kind !== 'clusterIP' && externalLocal && verdicts.cluster.kind === 'to',
           allowedSources: kind === 'loadBalancerIP' ? allowedSources : undefined,
           affinitySeconds: service.affinitySeconds,
+          limits,
         }
       }),
       lists: usedLists(uses.cluster ? verdicts.cluster : undefined, uses.local ? verdicts.local : undefined),
@@ -279,6 +285,7 @@ export function sameFrontend(a: Frontend, b: Frontend): boolean {
     a.protocol === b.protocol &&
     a.port === b.port &&
     a.affinitySeconds === b.affinitySeconds &&
+    sameLimits(a.limits, b.limits) &&
     sameRoute(a.fromPods, b.fromPods) &&
     sameRoute(a.fromNode, b.fromNode) &&
     sameRoute(a.fromOthers, b.fromOthers) &&

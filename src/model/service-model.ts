@@ -11,6 +11,7 @@ import { describeObjects } from './describe-objects.ts'
 import type { ModelObjects } from './describe-objects.ts'
 import { isRetried, type RetryScope } from './connect-retry.ts'
 import { ENDS_HAVE_NO_EFFECT } from './ends.ts'
+import { LIMITS_HAVE_NO_EFFECT } from './limits.ts'
 import { NO_EJECTIONS, type Ejections } from './ejections.ts'
 import { endpointPlaces } from './node-name-problem.ts'
 import type { EndpointPlaces } from './node-name-problem.ts'
@@ -48,6 +49,8 @@ export interface ServiceModelOptions {
   readonly endsConnections?: boolean | undefined
   /** Whether a new connection is compared with one frontend after the other; absent: no. */
   readonly comparesEach?: boolean | undefined
+  /** Whether the mode can limit connections, asked where a service wants limits; absent: yes. */
+  readonly canLimit?: (() => boolean) | undefined
   /** When the program started: earlier changes of endpoints are not timed. */
   readonly startedMs: number
 }
@@ -181,10 +184,11 @@ export class ServiceModel {
     const key = entry?.key ?? name
     const problems: string[] = []
     const annotationProblems: string[] = []
-    const { allowExternalIPs, balances, endsConnections = true } = this.#options
+    const { allowExternalIPs, balances, endsConnections = true, canLimit } = this.#options
     const { family } = this.#node
     const info = parseService(service, key, { family, allowExternalIPs, balances, problems, annotationProblems })
     if (info?.annotations.ends !== undefined && !endsConnections) annotationProblems.push(ENDS_HAVE_NO_EFFECT)
+    if (info?.annotations.limits !== undefined && canLimit?.() === false) annotationProblems.push(LIMITS_HAVE_NO_EFFECT)
     this.#options.problems.set(`Service ${key}`, family, problems)
     this.#options.problems.set(annotationsOf(`Service ${key}`), family, annotationProblems, { owner: key })
     this.#servicesTotal++
@@ -385,6 +389,7 @@ export class ServiceModel {
         connectRetry: this.#connectRetry,
         ejections: this.#ejections,
         balances: this.#options.balances,
+        canLimit: this.#options.canLimit,
         rungs: this.#rungs,
       })
     entry.views = plan?.views ?? NONE

@@ -28,6 +28,8 @@ export interface ServicePlanInput {
   readonly ejections?: Ejections | undefined
   /** The ways to choose that the mode has; absent: all. */
   readonly balances?: readonly Balance[] | undefined
+  /** Whether the mode can limit connections, asked where a service wants limits; absent: yes. */
+  readonly canLimit?: (() => boolean) | undefined
   /** With least connections, of backends that get a smaller share, by service port. */
   readonly rungs?: ReadonlyMap<ServicePortName, Rungs> | undefined
 }
@@ -78,6 +80,7 @@ export function planServicePorts(input: ServicePlanInput): ServicePlan {
       connectRetry,
       ejections,
       balances,
+      canLimit: input.canLimit,
       rungs: input.rungs?.get(port.name),
     })
     if (lacksLocal.internal) noLocalEndpoints.internal++

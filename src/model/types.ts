@@ -7,6 +7,7 @@ import type { Cidr, Family } from '../lib/ip.ts'
 import type { Protocol } from '../kube/types.ts'
 import type { Balance } from './balance.ts'
 import type { EndpointEnds } from './ends.ts'
+import type { Limits } from './limits.ts'
 import type { BackendList } from './backend-list.ts'
 
 /** `namespace/name:port`, or `namespace/name` for an unnamed port. */
@@ -73,6 +74,8 @@ export interface Frontend {
   readonly allowedSources: readonly Cidr[] | undefined
   /** ClientIP affinity, in seconds; undefined: none. */
   readonly affinitySeconds: number | undefined
+  /** How many connections are allowed, the same for all frontends of a service port; absent: any number. */
+  readonly limits?: Limits | undefined
 }
 
 /** What a client dials. */

@@ -64,6 +64,8 @@ export interface ModeSemantics {
   /** Whose connections to themselves are masqueraded: those of endpoints that run, or may run, on this node, or of all. */
   readonly hairpin: 'of this node' | 'all'
   readonly protocols: readonly Frontend['protocol'][]
+  /** Whether it can limit connections: `connection-limits`. */
+  readonly canLimit: boolean
   /** Who answers pings to addresses of services: the kernel, for they are the node's, or the node by the mode's rules, with `--answer-ping`. */
   readonly pings: 'by the kernel' | 'by rules'
 }
@@ -156,6 +158,8 @@ export interface RunningMode {
   readonly traffic?: (family: Family) => TrafficCounter
   /** The affinity entries of a client, by its address, in a mode where the proxy has them. Absent: the kernel has them. */
   readonly remembered?: (question: RememberedQuestion) => Promise<readonly RememberedBackend[]>
+  /** Whether this kernel has what limits take; asked when a service wants some. Absent: as the mode's descriptor says. */
+  readonly canLimit?: () => boolean
   /** Lines for people, shown by /statusz. */
   readonly status?: () => string
   /**

@@ -9,6 +9,7 @@ import { COUNTING_TABLE } from '../traffic/counting-table.ts'
 import { type Closed, Counting, endCounting, type SourceRange } from '../traffic/open-counting.ts'
 import type { CountedTable } from '../traffic/read-counters.ts'
 import { deleteTables } from '../nftables/watched-tables.ts'
+import { addOverLimit } from './over-limit.ts'
 import { addressField, portField, protocolField } from '../nftables/fields.ts'
 
 export type { CountedPair, CountedRefusal } from '../traffic/read-counters.ts'
@@ -43,11 +44,14 @@ export interface TrafficCounter {
 
 /**
  * For every mode in which the kernel translates connections: the connection tracker knows what from and what to. What a proxy
- * that was killed left counting ends here.
+ * that was killed left counting ends here. `limits`: the table of the mode, where it counts what is over limits.
  */
-export function trafficCounters(families: readonly Family[]): (family: Family) => TrafficCounter {
+export function trafficCounters(
+  families: readonly Family[],
+  limits?: { readonly table: string },
+): (family: Family) => TrafficCounter {
   endCounting(families)
-  return openTrafficCounter
+  return (family) => openTrafficCounter(family, limits?.table)
 }
 
 /** `--cleanup`: the table is of no mode, and the one in force may be counting while what other modes left goes. */
@@ -55,32 +59,36 @@ export function cleanUpCounting(log: Logger): void {
   deleteTables(COUNTING_TABLE, log)
 }
 
-function openTrafficCounter(family: Family): TrafficCounter {
+function openTrafficCounter(family: Family, table: string | undefined): TrafficCounter {
   const counting = new Counting(family, MOST_PAIRS)
   return {
-    async read(views) {
+    async read(iterable) {
+      const views = [...iterable]
       counting.follow(closedFrontends(views))
       await nextTurn()
-      return counting.read()
+      const counted = await counting.read()
+      if (table === undefined) return counted
+      return { ...counted, refusals: addOverLimit(counted.refusals, { table, family, views }) }
     },
     close: () => counting.close(),
   }
 }
 
-/** Frontends that refuse, or drop, any client: all of them, those outside without local endpoints, those from elsewhere than allowed. */
+/** Frontends that refuse, or drop, any client: all of them, those over a limit, those outside without local endpoints, those from elsewhere than allowed. */
 function closedFrontends(views: Iterable<ServicePortView>): Closed {
   const frontends = new Set<Bytes>()
   const ports = new Set<Bytes>()
   const guarded = new Map<Bytes, SourceRange[]>()
   for (const view of views) {
-    for (const { address, protocol, port, fromPods, fromNode, fromOthers, allowedSources } of view.frontends) {
+    for (const { address, protocol, port, fromPods, fromNode, fromOthers, allowedSources, limits } of view.frontends) {
       const rest = protocolField(protocol) + portField(port)
       const key = asBytes(address === undefined ? rest : addressField(address) + rest)
       if (address !== undefined && allowedSources !== undefined) {
         const ranges = mergeCidrs(allowedSources).map((cidr) => ({ first: cidr.network, last: cidrEnd(cidr) }))
         guarded.set(key, ranges)
       }
-      if ([fromPods, fromNode, fromOthers].every(({ verdict }) => verdict.kind === 'to')) continue
+      if (limits === undefined && [fromPods, fromNode, fromOthers].every(({ verdict }) => verdict.kind === 'to'))
+        continue
       const closed = address === undefined ? ports : frontends
       closed.add(key)
     }

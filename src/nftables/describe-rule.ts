@@ -73,7 +73,7 @@ function describe(e: Expression, registers: (Held | undefined)[]): string {
     case 'metaSet':
       return setMeta(e.key, held(registers, e.sreg))
     case 'dynset':
-      return `${e.op} @${e.set} { ${held(registers, e.keyReg).text}${timeout(e.timeoutMs)}${value(registers, e.dataReg)} }`
+      return `${e.op} @${e.set} { ${held(registers, e.keyReg).text}${timeout(e.timeoutMs)}${value(registers, e.dataReg)}${e.limits === undefined ? '' : ` ${describe(e.limits, [])}`} }`
     case 'verdict':
       return 'chain' in e ? `${e.code} ${e.chain}` : e.code
     case 'nat': {
@@ -90,6 +90,8 @@ function describe(e: Expression, registers: (Held | undefined)[]): string {
       return `log group ${e.group}`
     case 'limit':
       return `limit rate ${e.over ? 'over ' : ''}${e.perSecond}/second burst ${e.burst} packets`
+    case 'connlimit':
+      return `ct count ${e.over ? 'over ' : ''}${e.most}`
     case 'counter':
       return `counter packets ${e.packets} bytes ${e.bytes}`
     case 'unknown':

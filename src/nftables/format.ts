@@ -23,7 +23,11 @@ export function formatSet(set: NftSet, elements: ReadonlyMap<string, Element> | 
 /** What a set is, without its elements. */
 export function formatSetDefinition(set: NftSet): string[] {
   const lines = [typeLine(set)]
-  const flags = [...(set.interval ? ['interval'] : []), ...(set.dynamic ? ['dynamic', 'timeout'] : [])]
+  const flags = [
+    ...(set.interval ? ['interval'] : []),
+    ...(set.dynamic ? ['dynamic'] : []),
+    ...(set.dynamic && set.timeless !== true ? ['timeout'] : []),
+  ]
   if (flags.length > 0) lines.push(`flags ${flags.join(',')}`)
   if (set.size !== undefined) lines.push(`size ${set.size}`)
   if (set.comment !== undefined) lines.push(`comment ${JSON.stringify(set.comment)}`)

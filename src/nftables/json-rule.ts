@@ -52,6 +52,11 @@ function statementOf(
       return [{ kind: 'masq', flags: body['flags'] === undefined ? 0 : 1 << 4 }]
     case 'reject':
       return [{ kind: 'reject', type: 0, code: 3 }]
+    case 'limit':
+    case 'ct count': {
+      const limit = limitOf(kind, body)
+      return limit === undefined ? unknown : [limit]
+    }
     case 'counter':
       return [
         { kind: 'counter', packets: BigInt(Number(body['packets'] ?? 0)), bytes: BigInt(Number(body['bytes'] ?? 0)) },
@@ -175,6 +180,17 @@ function dnatOf(
   ]
 }
 
+/** `limit rate over 10/second`, `ct count over 10`: what says that packets are too many. */
+function limitOf(kind: 'limit' | 'ct count', json: Json): Limit | undefined {
+  const { rate, per, burst, val, inv } = recordOf(json)
+  const over = inv === true
+  if (kind === 'ct count') return typeof val === 'number' ? { kind: 'connlimit', most: val, over } : undefined
+  if (typeof rate !== 'number' || per !== 'second') return undefined
+  return { kind: 'limit', perSecond: rate, burst: typeof burst === 'number' ? burst : 5, over }
+}
+
+type Limit = Extract<Expression, { kind: 'limit' | 'connlimit' }>
+
 /** What packets add to sets. */
 function updateOf(
   kind: 'set' | 'map',
@@ -188,6 +204,10 @@ function updateOf(
   const operands = operandsOf(key, family)
   if (operands === undefined || name === '') return undefined
   const timeout = inner['timeout']
+  const statements = listOf(body['stmt']).map(recordOf)
+  const limits = statements.map((each) => limitOf('limit', each['limit']) ?? limitOf('ct count', each['ct count']))
+  // Another one may say which packets match, too.
+  if (limits.includes(undefined) && !statements.every((each) => each['counter'] !== undefined)) return undefined
   const data = body['data'] === undefined ? undefined : operandsOf(body['data'], family)
   const dataReg = 4 * Math.ceil(operands.reduce((sum, { words }) => sum + words, 0) / 4)
   return [
@@ -200,6 +220,7 @@ function updateOf(
       keyReg: 0,
       ...(data === undefined ? {} : { dataReg }),
       ...(typeof timeout === 'number' ? { timeoutMs: timeout * 1000 } : {}),
+      ...(limits[0] === undefined ? {} : { limits: limits[0] }),
     },
   ]
 }

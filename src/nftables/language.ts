@@ -385,6 +385,35 @@ export function isOverRate(perSecond: number, burst: number): Piece {
   }
 }
 
+/** Matches new connections while more than so many are open. */
+export function isOverOpen(most: number): Piece {
+  return { text: `ct count over ${most}`, expressions: [overOpen(most)] }
+}
+
+/** The same for each key by itself, in a dynamic set without times. Does not match what the set has no room for. */
+export function isOverOpenOf(set: string, key: Operand, most: number): Piece {
+  return {
+    text: `add @${set} { ${key.text} ct count over ${most} }`,
+    expressions: [key.load(0), { kind: 'dynset', op: 'add', set, keyReg: 0, limits: overOpen(most) }],
+  }
+}
+
+/** The same as {@link isOverRate} for each key by itself. Does not match what the set has no room for. */
+export function isOverRateOf(set: string, key: Operand, { perSecond, seconds }: KeyedRate): Piece {
+  const limits = { kind: 'limit', perSecond, burst: perSecond, over: true } as const
+  const { text } = isOverRate(perSecond, perSecond)
+  return {
+    text: `update @${set} { ${key.text} timeout ${formatSeconds(seconds)} ${text} }`,
+    expressions: [key.load(0), { kind: 'dynset', op: 'update', set, keyReg: 0, timeoutMs: seconds * 1000, limits }],
+  }
+}
+
+export interface KeyedRate {
+  readonly perSecond: number
+  /** How long a key is remembered after its last packet. */
+  readonly seconds: number
+}
+
 export function isMarked(mark: number): Piece {
   return flagMatch(`meta mark and ${hex(mark)} != 0`, { kind: 'meta', key: 'mark', dreg: 0 }, mark)
 }
@@ -511,6 +540,10 @@ export function logTo(group: number, snaplen: number): Piece {
 }
 
 // ---- helpers
+
+function overOpen(most: number): Extract<Expression, { kind: 'connlimit' }> {
+  return { kind: 'connlimit', most, over: true }
+}
 
 function concat(operands: readonly Operand[]): string {
   return operands.map((operand) => operand.text).join(' . ')

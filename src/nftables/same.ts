@@ -49,5 +49,12 @@ function hookOf({ hook }: Chain): unknown {
 }
 
 function setIdentity(set: NftSet): string {
-  return JSON.stringify([set.key, set.data ?? null, set.interval, set.dynamic, set.comment ?? null])
+  return JSON.stringify([
+    set.key,
+    set.data ?? null,
+    set.interval,
+    set.dynamic,
+    set.timeless ?? false,
+    set.comment ?? null,
+  ])
 }

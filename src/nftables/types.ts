@@ -43,6 +43,8 @@ export interface NftSet {
   readonly interval: boolean
   /** Elements are added by packets and expire after timeoutMs (a rule may give its own timeout). */
   readonly dynamic: boolean
+  /** Elements have no time: each is there while it counts something (`ct count`). */
+  readonly timeless?: true
   readonly timeoutMs: number | undefined
   readonly size: number | undefined
   readonly comment: string | undefined
@@ -173,6 +175,8 @@ export type Expression =
       readonly timeoutMs?: number
       /** The element counts the packets that add it. */
       readonly counts?: true
+      /** The element says which packets match: those above its limit. */
+      readonly limits?: Extract<Expression, { kind: 'limit' | 'connlimit' }>
     }
   | {
       readonly kind: 'nat'
@@ -192,6 +196,8 @@ export type Expression =
   | { readonly kind: 'log'; readonly group: number; readonly snaplen: number }
   /** So many packets per second, and `burst` at once; goes on with those, or with those above when `over`. */
   | { readonly kind: 'limit'; readonly perSecond: number; readonly burst: number; readonly over: boolean }
+  /** Goes on while there are so many open connections at most, or only with more when `over`. */
+  | { readonly kind: 'connlimit'; readonly most: number; readonly over: boolean }
   /** Something that we never write; only on rules that were read back. */
   | { readonly kind: 'unknown'; readonly name: string; readonly attributes: Bytes }
 

@@ -233,10 +233,13 @@ class Machine {
         return 'reject'
       case 'counter':
         return 'next'
+      case 'limit':
+      case 'connlimit':
+        // The walked packet is the only one: over no limit.
+        return e.over ? 'break' : 'next'
       case 'byteorder':
       case 'redir':
       case 'log':
-      case 'limit':
       case 'unknown':
         if (e.kind === 'byteorder' && e.length < e.size) return 'next'
         throw new Error(`Cannot walk through an expression of kind ${e.kind}`)
@@ -332,7 +335,9 @@ class Machine {
     return element && { element }
   }
 
-  #update(e: Extract<Expression, { kind: 'dynset' }>): 'next' {
+  #update(e: Extract<Expression, { kind: 'dynset' }>): 'next' | 'break' {
+    // The walked packet is the only one: over no limit.
+    if (e.limits?.over === true) return 'break'
     const set = this.#table.sets.get(e.set)!
     let entries = this.#environment.dynamicElements.get(e.set)
     if (entries === undefined) this.#environment.dynamicElements.set(e.set, (entries = new Map()))

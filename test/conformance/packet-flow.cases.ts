@@ -5,6 +5,7 @@ import { balanceCases } from './cases/balance.ts'
 import { clusterIpCases } from './cases/cluster-ip.ts'
 import { endpointCases } from './cases/endpoints.ts'
 import { externalCases } from './cases/external.ts'
+import { limitsCases } from './cases/limits.ts'
 import { localhostCases } from './cases/localhost.ts'
 import { nodePortCases } from './cases/node-port.ts'
 import { oddCases } from './cases/odd.ts'
@@ -22,6 +23,7 @@ export const packetFlowCases: readonly PacketFlowCase[] = [
   ...affinityCases,
   ...pingCases,
   ...balanceCases,
+  ...limitsCases,
   ...settingsCases,
   ...withoutLocalCases,
   ...oddCases,

@@ -31,6 +31,13 @@ export const readKeys: readonly ReadKey[] = [
       'With `--connect-retry`: `off` takes it out; with `--connect-retry=annotated`: only those that say `on`. Their clients get another endpoint when the one they got does not answer. Without the flag it has no effect. Our own; [more](../guides/dead-pods.md).',
   },
   {
+    key: 'service.kube-proxy-ts.io/connection-limits',
+    what: 'annotation',
+    on: 'Service',
+    effect:
+      'At most so many connections, open or new per second, to each port of the Service or from one client, `2000, 100 per client, 50/s, 10/s per client`; with `drop`, more get no answer instead of a refusal. Our own; [more](../guides/limits.md).',
+  },
+  {
     key: 'service.kube-proxy-ts.io/removed-endpoints',
     what: 'annotation',
     on: 'Service',

@@ -15,6 +15,7 @@ import { formatDuration } from '../../src/lib/duration.ts'
 import { modeNames, modes } from '../../src/modes/all.ts'
 import { localhostMetrics } from '../../src/metrics/kube-proxy.ts'
 import { createMetrics } from '../../src/metrics/metrics.ts'
+import { overLimitMetric } from '../../src/modes/over-limit.ts'
 import { registerUserspaceMetrics } from '../../src/modes/userspace/report.ts'
 import { root, sources } from '../architecture/imports.ts'
 import { logLines } from './log-lines.ts'
@@ -40,6 +41,7 @@ it('docs/reference/metrics.md lists the metrics of every mode', async () => {
   for (const { name: mode, metrics: shown } of modes) {
     const build = { major: '', minor: '', version: '', commit: '', treeState: '', buildDate: '' }
     const metrics = createMetrics({ shown, build })
+    if (mode === 'userspace' || mode === 'nftables') metrics.register(overLimitMetric('kube-proxy', []))
     if (mode === 'userspace') registerUserspaceMetrics(metrics, [], new Map())
     const none = () => []
     if (mode === 'nftables') metrics.register(...Object.values(localhostMetrics({ listeners: none, rejected: none })))

@@ -13,6 +13,8 @@ const SETS = `
   map endpoints { typeof ip daddr . meta l4proto . th dport . numgen random mod 2 : ip daddr . th dport; }
   map nodeport-endpoints { typeof meta l4proto . th dport . numgen random mod 2 : ip daddr . th dport; }
   map affinity { type ipv4_addr : ipv4_addr . inet_service; flags dynamic,timeout; size 1000; }
+  set clients { type ipv4_addr; flags dynamic; size 65535; }
+  set rates { type ipv4_addr; flags dynamic,timeout; size 65535; }
   map jumps { type ipv4_addr . inet_proto . inet_service : verdict; }
   set count-3 { type ipv4_addr . inet_proto . inet_service; }
   set cluster-ips { type ipv4_addr; }
@@ -42,6 +44,9 @@ const NAT_PREROUTING = `
   meta l4proto tcp redirect to :1234
   meta l4proto tcp ip daddr 10.96.0.10 tcp dport 53 dnat ip to 10.0.0.1:5353
   dnat ip to 10.0.0.1
+  add @clients { ip saddr ct count over 5 } goto c
+  update @rates { ip saddr timeout 2s limit rate over 3/second burst 3 packets } goto c
+  ct count over 8 goto c
   goto c
 `
 

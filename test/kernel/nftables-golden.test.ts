@@ -7,7 +7,6 @@ import { CHAINS } from '../../src/modes/nftables/plan/names.ts'
 import { nftablesPlanner } from '../../src/modes/nftables/plan/planner.ts'
 import { destinationAddress, isIn, nftFamily, rule, sourceIs, sourceNetwork } from '../../src/nftables/language.ts'
 import { goldenCases, planGoldenTable } from '../support/golden-tables.ts'
-import type { Rule } from '../../src/nftables/types.ts'
 import { formatTable } from '../../src/nftables/format.ts'
 import { compileTableWithNft } from '../support/nft-debug.ts'
 
@@ -28,13 +27,10 @@ describe.each(goldenCases)('the tables for %s', (name) => {
 
 it.each([4, 6] as const)('so are the rules that refuse node ports on localhost, for IPv%d', (family) => {
   const table = planGoldenTable('external', family, nftablesPlanner, { localhostNodePorts: 'refused' })
-  // nft leaves out of its messages what a counter begins with, where that is nothing.
-  const lines = formatTable(table).replaceAll(' counter ', ' counter packets 7 bytes 9 ').split('\n')
+  const lines = formatTable(table).split('\n')
   const compiled = compileTableWithNft(lines.filter((line) => !beyondNft.test(line)).join('\n'))
   for (const name of [CHAINS.nodePortEndpointsCheck, CHAINS.refuseLocalhost]) {
-    const counted = ({ expressions }: Rule) =>
-      expressions.map((each) => (each.kind === 'counter' ? { ...each, packets: 7n, bytes: 9n } : each))
-    expect(compiled.get(name), name).toEqual(table.chains.get(name)!.rules.map(counted))
+    expect(compiled.get(name), name).toEqual(table.chains.get(name)!.rules.map(({ expressions }) => expressions))
   }
 })
 

@@ -179,7 +179,8 @@ export const arbitraryExpressions: Kinds = {
       set: arbitraryName,
       keyReg: register,
       dataReg: register,
-      timeoutMs: fc.maxSafeNat(),
+      timeoutMs: fc.integer({ min: 1, max: Number.MAX_SAFE_INTEGER }),
+      limits: fc.record({ kind: fc.constant('connlimit'), most: uint32, over: fc.boolean() }),
     },
     { requiredKeys: ['kind', 'op', 'set', 'keyReg'] },
   ),
@@ -206,6 +207,7 @@ export const arbitraryExpressions: Kinds = {
     burst: uint32,
     over: fc.boolean(),
   }),
+  connlimit: fc.record({ kind: fc.constant('connlimit'), most: uint32, over: fc.boolean() }),
   counter: fc.record({
     kind: fc.constant('counter'),
     packets: fc.bigInt({ min: 0n, max: 2n ** 64n - 1n }),
@@ -213,7 +215,7 @@ export const arbitraryExpressions: Kinds = {
   }),
   unknown: fc.record({
     kind: fc.constant('unknown'),
-    name: fc.constantFrom('limit', 'quota', 'connlimit'),
+    name: fc.constantFrom('limit', 'quota', 'last'),
     attributes: fc.constantFrom(asBytes(''), asBytes('\x08\0\x01\0\0\0\0\x05')),
   }),
 }

@@ -21,6 +21,9 @@ export const goldenCases: readonly string[] = readdirSync(folder, { withFileType
   .filter((entry) => entry.isDirectory() && existsSync(join(folder, entry.name, 'input.yaml')))
   .map((entry) => entry.name)
 
+/** Those of which there are rules that the Go kube-proxy wrote: it knows nothing of our annotations. */
+export const casesOfGo = goldenCases.filter((name) => existsSync(join(folder, name, 'iptables-go.save')))
+
 /** The node on which the golden services run. */
 export function goldenNode(family: Family): NodeView {
   return aNodeView({

@@ -21,7 +21,8 @@ export type CompiledChains = ReadonlyMap<string, readonly (readonly Expression[]
  * network namespace of its own.
  */
 export function compileTableWithNft(ruleset: string): CompiledChains {
-  const output = runNft(ruleset)
+  // nft leaves out of its messages what a counter begins with, where that is nothing.
+  const output = runNft(ruleset.replaceAll(/ counter (?!packets)/g, ' counter packets 7 bytes 9 '))
   const chains = new Map<string, Expression[][]>()
   const words: string[][] = []
   for (const message of messagesOf(readHexDump(output))) {
@@ -36,7 +37,14 @@ export function compileTableWithNft(ruleset: string): CompiledChains {
   if (JSON.stringify(words) !== JSON.stringify(nftWords)) {
     throw new Error(`Cannot trust our codec: it reads\n${format(words)}\nwhere nft says\n${format(nftWords)}`)
   }
-  return chains
+  return new Map(Array.from(chains, ([name, rules]) => [name, rules.map((rule) => rule.map(beginning))]))
+}
+
+/** What was put in for nothing. */
+function beginning(expression: Expression): Expression {
+  return expression.kind === 'counter' && expression.packets === 7n && expression.bytes === 9n
+    ? { ...expression, packets: 0n, bytes: 0n }
+    : expression
 }
 
 /** Translates one rule. `context` declares the sets and chains that it names, as they stand inside of `table ip t {}`. */
@@ -177,7 +185,8 @@ function formatExpression(expression: Expression): string {
       const { op, set, keyReg, dataReg, timeoutMs } = expression
       const data = dataReg === undefined ? '' : ` sreg_data ${toWireRegister(dataReg)}`
       const timeout = timeoutMs === undefined ? '' : ` timeout ${timeoutMs}ms`
-      return `dynset ${op} reg_key ${toWireRegister(keyReg)} set ${set}${data}${timeout}`
+      const limits = expression.limits === undefined ? '' : ` expr [ ${formatExpression(expression.limits)} ]`
+      return `dynset ${op} reg_key ${toWireRegister(keyReg)} set ${set}${data}${timeout}${limits}`
     }
     case 'nat': {
       const { type, family, addrMin, addrMax, protoMin, protoMax, flags } = expression
@@ -203,6 +212,8 @@ function formatExpression(expression: Expression): string {
       const { perSecond, burst, over } = expression
       return `limit rate ${perSecond}/second burst ${burst} type packets flags 0x${over ? 1 : 0}`
     }
+    case 'connlimit':
+      return `connlimit count ${expression.most} flags ${expression.over ? 1 : 0}`
     case 'unknown':
       return `${expression.name} ?`
   }

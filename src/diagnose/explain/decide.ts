@@ -16,6 +16,7 @@ import { LOCALHOST } from '../../model/node-port-addresses.ts'
 import { type Balance, isHash } from '../../model/balance.ts'
 import { NO_EJECTIONS, siftEjected } from '../../model/ejections.ts'
 import type { Endpoint } from '../../model/endpoints.ts'
+import { describeLimits } from '../../model/limits.ts'
 import { planSelection, type Topology, whyNotSelected } from '../../model/topology.ts'
 import type { Backend, Policy, Route } from '../../model/types.ts'
 import { DEFAULT_WEIGHT } from '../../model/weights.ts'
@@ -107,7 +108,8 @@ function decideConnection(known: Known, decided: Decided, connection: Dialling, 
   if (verdict.kind === 'to') {
     const eligible = backends.filter((each) => each.eligible).length
     const choice = isRelayed ? '' : CHOICES[verdict.backends.balance]
-    const because = `${view.name} has ${eligible} of ${backends.length} endpoints for this client${choice}`
+    const limits = frontend.limits === undefined || isRelayed ? '' : `; ${describeLimits(frontend.limits)}`
+    const because = `${view.name} has ${eligible} of ${backends.length} endpoints for this client${choice}${limits}`
     const isHashed = isHash(verdict.backends.balance) ? { isHashed: true as const } : {}
     if (!isRelayed) return { ...common, ...isHashed, outcome: 'to', because }
     return { ...common, outcome: 'to', because: `${because}, and a listener of the proxy relays to them`, isRelayed }

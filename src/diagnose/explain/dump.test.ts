@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import { goldenCases, goldenNode } from '../../../test/support/golden-tables.ts'
+import { casesOfGo, goldenNode } from '../../../test/support/golden-tables.ts'
 import { nodeAddresses } from '../../../test/support/addresses.ts'
 import { complaintsBySchema } from '../../../test/support/json-schema.ts'
 import type { Family } from '../../lib/ip.ts'
@@ -61,7 +61,7 @@ describe('a dump of the Go kube-proxy in mode nftables', () => {
 })
 
 // The golden inputs, and what the Go kube-proxy wrote for them.
-describe.each(goldenCases)('a dump of the Go kube-proxy in mode iptables, %s', (name) => {
+describe.each(casesOfGo)('a dump of the Go kube-proxy in mode iptables, %s', (name) => {
   const folder = new URL(`../../../test/golden/${name}/`, import.meta.url).pathname
   const sections = readFileSync(`${folder}iptables-go.save`, 'utf8').split(/^# IPv6$/m)
 

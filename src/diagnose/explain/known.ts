@@ -63,8 +63,17 @@ export function decideAll(known: Known, family: Family): Decided | undefined {
   if (node === undefined) return undefined
   const log = new ProblemLog(() => {})
   const { allowExternalIPs, connectRetry } = known
-  const { balances } = known.mode
-  const model = new ServiceModel({ node, problems: log, allowExternalIPs, balances, connectRetry, startedMs: 0 })
+  const { balances, semantics } = known.mode
+  const canLimit = () => semantics.canLimit
+  const model = new ServiceModel({
+    node,
+    problems: log,
+    allowExternalIPs,
+    balances,
+    canLimit,
+    connectRetry,
+    startedMs: 0,
+  })
   model.setEjections(new Set(known.ejected.keys()), [])
   for (const [name, rungs] of known.rungs ?? []) model.setRungs(name, rungs)
   for (const service of known.services) model.setService(service)

@@ -38,6 +38,7 @@ export const iptablesMode: Mode = {
     refusesNodePorts: 'on every address',
     sourceRanges: 'with endpoints',
     protocols: ['TCP', 'UDP', 'SCTP'],
+    canLimit: true,
     pings: 'by rules',
   },
   load: async () => (await import('./machine.ts')).iptablesMachine,

@@ -26,6 +26,7 @@ export const ipvsMode: Mode = {
     refusesNodePorts: 'where they are open',
     sourceRanges: 'first',
     protocols: ['TCP', 'UDP', 'SCTP'],
+    canLimit: false,
     pings: 'by the kernel',
   },
   load: async () => (await import('./machine.ts')).ipvsMachine,

@@ -7,8 +7,10 @@ import { lookForNftables, readPresentTables } from './look.ts'
 import { readNftables } from './walkable.ts'
 import { dryRunNftables } from './dry-run.ts'
 import type { ModeHost, ModeOptions, RunningMode } from '../contract.ts'
+import { overLimitMetric } from '../over-limit.ts'
 import { trafficCounters } from '../traffic.ts'
 import { TableProgrammer } from '../../table-sync/table-programmer.ts'
+import { probeLimits } from '../../nftables/probe-limits.ts'
 import { deleteTables, openWatchedTables } from '../../nftables/watched-tables.ts'
 
 export const nftablesMachine: ModeHost = {
@@ -25,10 +27,14 @@ async function openNftables(options: ModeOptions): Promise<RunningMode> {
   const { families, clock, onForeignChange, localhostNodePorts } = options
   const { LocalhostNodePorts } = localhostNodePorts === true ? await import('./localhost.ts') : {}
   const tables = openWatchedTables({ table: nftablesPlanner.table, families, onForeignChange })
+  let canLimit: boolean | undefined
+  let registered = false
   const localhost = LocalhostNodePorts && new LocalhostNodePorts(options)
   return {
     programmer(family, reports) {
       const { metrics, affinity } = reports
+      if (!registered) metrics.register(overLimitMetric(nftablesPlanner.table, families))
+      registered = true
       const ipFamily = `IPv${family}`
       const counts = {
         syncFailed: () => metrics.nftablesSyncFailures.with(ipFamily).inc(),
@@ -47,7 +53,8 @@ async function openNftables(options: ModeOptions): Promise<RunningMode> {
       })
       return localhost?.following(programmer, family, reports) ?? programmer
     },
-    traffic: trafficCounters(families),
+    traffic: trafficCounters(families, { table: nftablesPlanner.table }),
+    canLimit: () => (canLimit ??= probeLimits()),
     ...(localhost && { status: () => localhost.status() }),
     close: () =>
       closeAllNow(

@@ -30,6 +30,7 @@ export const nftablesMode: Mode = {
     refusesNodePorts: 'where they are open',
     sourceRanges: 'first',
     protocols: ['TCP', 'UDP', 'SCTP'],
+    canLimit: true,
     pings: 'by rules',
   },
   load: async () => (await import('./machine.ts')).nftablesMachine,

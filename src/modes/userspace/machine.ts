@@ -14,6 +14,7 @@ import { lookForUserspace, readPresentTables } from './look.ts'
 import { readUserspace } from './walkable.ts'
 import { dryRunUserspace } from './dry-run.ts'
 import type { ModeHost, ModeOptions, RunningMode } from '../contract.ts'
+import { overLimitMetric } from '../over-limit.ts'
 import { trafficCounters } from '../traffic.ts'
 import { recallBackends } from './recall.ts'
 import { forgetFlows } from '../../data-path/forget-flows.ts'
@@ -22,6 +23,7 @@ import { acquireDataPath } from '../../data-path/data-path.ts'
 import { MissingListeners } from './missing-listeners.ts'
 import { UserspaceProgrammer } from './programmer.ts'
 import { failingBackends, formatUserspaceStatus, registerUserspaceMetrics } from './report.ts'
+import { probeLimits } from '../../nftables/probe-limits.ts'
 import { deleteTables, openWatchedTables, type WatchedTables } from '../../nftables/watched-tables.ts'
 
 export const userspaceMachine: ModeHost = {
@@ -54,7 +56,8 @@ function openUserspace(options: ModeOptions): RunningMode {
     throw error
   }
   raiseLimits(log)
-  const counters = trafficCounters(families)
+  const counters = trafficCounters(families, { table: USERSPACE_TABLE })
+  let canLimit: boolean | undefined
   const programmers = new Map<Family, UserspaceProgrammer>()
   const missing = new Map<Family, MissingListeners>()
   const stopReporting = () => {
@@ -63,9 +66,13 @@ function openUserspace(options: ModeOptions): RunningMode {
   const served = families.map((family) => [family, listeners[family]] as const)
   return {
     traffic: (family) => openUserspaceTraffic({ kernel: counters(family), listeners: listeners[family], plane }),
+    canLimit: () => (canLimit ??= probeLimits()),
     remembered: (question) => recallBackends(plane, listeners[question.family], question),
     programmer(family, { metrics, onRefused }) {
-      if (programmers.size === 0) registerUserspaceMetrics(metrics, served, missing)
+      if (programmers.size === 0) {
+        registerUserspaceMetrics(metrics, served, missing)
+        metrics.register(overLimitMetric(USERSPACE_TABLE, families))
+      }
       const ofFamily = missingListeners(`IPv${family}`, options, onRefused)
       missing.set(family, ofFamily)
       const programmer = new UserspaceProgrammer({

@@ -23,6 +23,7 @@ export const userspaceMode: Mode = {
     refusesNodePorts: 'where they are open',
     sourceRanges: 'first',
     protocols: ['TCP', 'UDP'],
+    canLimit: true,
     pings: 'by rules',
   },
   load: async () => (await import('./machine.ts')).userspaceMachine,

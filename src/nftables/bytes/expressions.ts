@@ -43,6 +43,15 @@ const IMPLIED_NAT_FLAGS = uapi.NF_NAT_RANGE_MAP_IPS | uapi.NF_NAT_RANGE_PROTO_SP
 /** NFT_DYNSET_F_EXPR, which the kernel sets when there is an expression. */
 const WITH_EXPRESSION = 2
 
+/** The expression that an element gets. */
+const ofElement: Codec<Expression> = {
+  isNest: true,
+  write: (writer, value) => expression.write(writer, value),
+  read: (view, start, end) => expression.read(view, start, end),
+}
+
+const NOTHING_COUNTED: Expression = { kind: 'counter', packets: 0n, bytes: 0n }
+
 const KNOWN: Known = {
   payload: {
     name: 'payload',
@@ -220,18 +229,21 @@ const KNOWN: Known = {
         timeoutMs: opt(uapi.NFTA_DYNSET_TIMEOUT, be64number),
         set: attr(uapi.NFTA_DYNSET_SET_NAME, cstring),
         flags: opt(uapi.NFTA_DYNSET_FLAGS, be32),
-        expr: opt(
-          uapi.NFTA_DYNSET_EXPR,
-          nest({ name: attr(uapi.NFTA_EXPR_NAME, cstring), data: opt(uapi.NFTA_EXPR_DATA, bytes) }),
-        ),
+        expr: opt(uapi.NFTA_DYNSET_EXPR, ofElement),
         expressions: forbidden(uapi.NFTA_DYNSET_EXPRESSIONS),
       }),
-      ({ counts, ...value }) => (counts === true ? { ...value, expr: { name: 'counter' } } : value),
+      ({ counts, limits, ...value }) => {
+        const expr = counts === true ? NOTHING_COUNTED : limits
+        return expr === undefined ? value : { ...value, expr }
+      },
       // The kernel always dumps the flags; another one inverts the match, which we never write.
-      ({ flags = 0, expr, ...value }) => {
+      ({ flags = 0, expr, timeoutMs = 0, ...rest }) => {
+        // It dumps a time of nothing where there is none.
+        const value = timeoutMs === 0 ? rest : { ...rest, timeoutMs }
         if (expr === undefined) return flags === 0 ? value : undefined
-        if ((flags & ~WITH_EXPRESSION) !== 0 || expr.name !== 'counter') return undefined
-        return { ...value, counts: true }
+        if ((flags & ~WITH_EXPRESSION) !== 0) return undefined
+        if (expr.kind === 'limit' || expr.kind === 'connlimit') return { ...value, limits: expr }
+        return expr.kind === 'counter' ? { ...value, counts: true } : undefined
       },
     ),
   },
@@ -331,6 +343,14 @@ const KNOWN: Known = {
         flags: over ? uapi.NFT_LIMIT_F_INV : 0,
       }),
       ({ rate, burst, flags = 0 }) => ({ perSecond: rate, burst, over: (flags & uapi.NFT_LIMIT_F_INV) !== 0 }),
+    ),
+  },
+  connlimit: {
+    name: 'connlimit',
+    attributes: mapped(
+      nest({ most: attr(uapi.NFTA_CONNLIMIT_COUNT, be32), flags: opt(uapi.NFTA_CONNLIMIT_FLAGS, be32) }),
+      ({ most, over }) => ({ most, flags: over ? uapi.NFT_CONNLIMIT_F_INV : 0 }),
+      ({ most, flags = 0 }) => ({ most, over: (flags & uapi.NFT_CONNLIMIT_F_INV) !== 0 }),
     ),
   },
 }

@@ -79,26 +79,28 @@ export function isAnonymous({ flags = 0 }: SetAttributes): boolean {
 
 export function setFromAttributes(wire: SetAttributes): NftSet {
   const flags = wire.flags ?? 0
-  const dynamicFlags = uapi.NFT_SET_EVAL | uapi.NFT_SET_TIMEOUT
-  const dynamic = (flags & dynamicFlags) === dynamicFlags
+  const dynamic = (flags & uapi.NFT_SET_EVAL) !== 0
+  const isTimeless = dynamic && (flags & uapi.NFT_SET_TIMEOUT) === 0
   return {
     name: wire.name,
     key: fieldTypesOf(wire.keyType ?? 0),
     data: (flags & uapi.NFT_SET_MAP) === 0 ? undefined : dataFields(wire.dataType ?? 0),
     interval: (flags & uapi.NFT_SET_INTERVAL) !== 0,
     dynamic,
+    ...(isTimeless ? { timeless: true } : {}),
     timeoutMs: wire.timeoutMs,
     size: wire.desc?.size ?? (dynamic ? DYNAMIC_SIZE : undefined),
     comment: decodeComment(UDATA_SET_COMMENT, wire.userdata),
   }
 }
 
-function setFlags({ key, data, interval, dynamic }: NftSet): number {
+function setFlags({ key, data, interval, dynamic, timeless }: NftSet): number {
   return (
     (interval ? uapi.NFT_SET_INTERVAL : 0) |
     (interval && key.length > 1 ? uapi.NFT_SET_CONCAT : 0) |
     (data === undefined ? 0 : uapi.NFT_SET_MAP) |
-    (dynamic ? uapi.NFT_SET_EVAL | uapi.NFT_SET_TIMEOUT : 0)
+    (dynamic ? uapi.NFT_SET_EVAL : 0) |
+    (dynamic && timeless !== true ? uapi.NFT_SET_TIMEOUT : 0)
   )
 }
 

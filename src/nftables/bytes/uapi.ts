@@ -280,6 +280,10 @@ export const NFTA_LIMIT_FLAGS = 5
 export const NFT_LIMIT_PKTS = 0
 export const NFT_LIMIT_F_INV = 1
 
+export const NFTA_CONNLIMIT_COUNT = 1
+export const NFTA_CONNLIMIT_FLAGS = 2
+export const NFT_CONNLIMIT_F_INV = 1
+
 export const NFTA_TRACE_TABLE = 1
 export const NFTA_TRACE_CHAIN = 2
 export const NFTA_TRACE_RULE_HANDLE = 3

@@ -53,6 +53,8 @@ export class ServiceNames {
   readonly local: string
   readonly external: string
   readonly firewall: string
+  /** What leaves those over a limit untranslated. Of a kind that kube-proxy, too, takes away when it does not know it. */
+  readonly limits: string
   readonly #seed: string
 
   constructor(port: ServicePortView) {
@@ -63,12 +65,18 @@ export class ServiceNames {
     this.local = PREFIXES.local + hash
     this.external = PREFIXES.external + hash
     this.firewall = PREFIXES.firewall + hash
+    this.limits = PREFIXES.firewall + base32Sha256(`${this.#seed} limits`, HASH_LENGTH)
   }
 
   /** `hostPort`: `ip:port` or `[ip]:port`. */
   endpoint(hostPort: string): string {
     return PREFIXES.endpoint + base32Sha256(this.#seed + hostPort, HASH_LENGTH)
   }
+}
+
+/** The name of a list of hashlimit, which keeps its numbers for as long as it has it. */
+export function limitListName(port: ServicePortView, perSecond: number, of: 'all' | 'client'): string {
+  return base32Sha256(`${port.name} ${port.protocol} ${of} ${perSecond}`, 15)
 }
 
 /** Chain names have at most 28 characters. */

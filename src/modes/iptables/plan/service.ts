@@ -1,7 +1,7 @@
 // How one service port looks: a chain for each way in and each list of endpoints, a chain for each endpoint, and rules in the
 // common chains that lead there or say no. Chains, order and comments are kube-proxy's.
 
-import { formatCidr, joinHostPort } from '../../../lib/ip.ts'
+import { type Family, formatCidr, joinHostPort } from '../../../lib/ip.ts'
 import { answersPing } from '../../../model/ping.ts'
 import type { Frontend, NodeView, Policy, ServicePortView, Verdict } from '../../../model/types.ts'
 import { formatRule } from '../../../iptables/format.ts'
@@ -9,7 +9,7 @@ import type { Fragment, OwnChain, PlacedRule } from '../../../iptables/fragment.
 import type { Match, Rule, RuleText, TableName, Target } from '../../../iptables/types.ts'
 import { matchLocal, matchNotLocal } from './detector.ts'
 import { DEFAULT_WEIGHT } from '../../../model/weights.ts'
-import { CHAINS, COUNTERS, ServiceNames } from './names.ts'
+import { CHAINS, COUNTERS, limitListName, ServiceNames } from './names.ts'
 import { type IptablesSettings, opensLocalhost } from './settings.ts'
 
 export interface ServiceContext {
@@ -63,6 +63,7 @@ class FragmentPlan {
     if (external !== undefined && isServed(external)) this.#planExternal(external)
     const guarded = frontends.find((frontend) => frontend.allowedSources !== undefined && isServed(frontend))
     if (guarded !== undefined) this.#planFirewall(guarded)
+    this.#planLimits()
     this.#planList('Cluster', this.#names.cluster)
     this.#planList('Local', this.#names.local)
     this.#planEndpoints()
@@ -79,6 +80,7 @@ class FragmentPlan {
       else this.#place('nat', CHAINS.services, this.#towards(frontend, `${label} ${SAYS[kind]}`, jumpTo(target)))
     }
     const { verdict } = frontend.fromOthers
+    if (target !== undefined && frontend.limits !== undefined && verdict.kind !== 'leave') this.#placeRefusal(frontend)
     if (target === firewall) {
       const says = `${label} traffic not accepted by ${firewall}`
       if (verdict.kind === 'leave') this.#placeAllowed(frontend)
@@ -97,6 +99,17 @@ class FragmentPlan {
     for (const source of frontend.allowedSources ?? []) {
       this.#place('filter', CHAINS.proxyFirewall, { ...rule, source: { network: formatCidr(source) } })
     }
+  }
+
+  /** What is over a limit is not translated. The node's own packets to external addresses pass another chain than those from outside. */
+  #placeRefusal(frontend: Frontend): void {
+    const { family } = this.#node
+    const says = `${this.#names.label} over its limits`
+    const refused = { kind: 'reject', family, ...(this.#protocol === 'tcp' ? { with: 'reset' as const } : {}) } as const
+    const target: Target = frontend.limits?.over === 'drop' ? { kind: 'drop' } : refused
+    const rule = this.#towards(frontend, says, target)
+    this.#place('filter', CHAINS.services, rule)
+    if (frontend.kind !== 'clusterIP') this.#place('filter', CHAINS.externalServices, rule)
   }
 
   #placeNodePort(frontend: Frontend, target: string): void {
@@ -144,12 +157,13 @@ class FragmentPlan {
   }
 
   /** KUBE-EXT: which sources are masqueraded and which list each takes, whatever the external address. */
-  #planExternal({ fromNode, fromOthers, isSplit }: Frontend): void {
+  #planExternal({ fromNode, fromOthers, isSplit, limits }: Frontend): void {
     const { label, external } = this.#names
     const rules: RuleText[] = []
     const add = (says: string, target: Target, more: Partial<Rule> = {}) =>
       rules.push(formatRule({ ...more, matches: [comment(says), ...(more.matches ?? [])], target }))
     const masquerade = jumpTo(CHAINS.markMasquerade)
+    if (limits !== undefined) add(`limits of ${label}`, jumpTo(this.#names.limits))
     if (!isSplit) {
       add(`masquerade traffic for ${label} external destinations`, masquerade)
     } else {
@@ -183,7 +197,7 @@ class FragmentPlan {
   #planList(policy: Policy, name: string): void {
     const backends = this.#port.lists[policy]
     if (backends === undefined) return
-    const rules: RuleText[] = [...this.#masqueradeClusterIp(name)]
+    const rules: RuleText[] = [...this.#limitClusterIp(name), ...this.#masqueradeClusterIp(name)]
     // In the order of their texts, which is kube-proxy's: the probabilities follow from it.
     const chosen = backends
       .map(({ ip, port, weight = DEFAULT_WEIGHT }) => ({ ...this.#endpoints.get(joinHostPort(ip, port))!, weight }))
@@ -208,6 +222,29 @@ class FragmentPlan {
       left -= weight
     }
     this.#chains.push({ name, rules })
+  }
+
+  /** Those over a limit leave the table as they came. The client's own limits come first: what one client has too much of does not count for the others. */
+  #planLimits(): void {
+    const limits = this.#port.frontends.find(isServed)?.limits
+    if (limits === undefined) return
+    const { open, openPerClient, perSecond, perSecondPerClient } = limits
+    const rate = (number: number, of: 'all' | 'client') =>
+      ({ kind: 'hashlimit', list: limitListName(this.#port, number, of), perSecond: number, of }) as const
+    const matches: Match[] = [
+      ...(perSecondPerClient === undefined ? [] : [rate(perSecondPerClient, 'client')]),
+      ...(openPerClient === undefined ? [] : [connlimit(openPerClient, this.#node.family)]),
+      ...(perSecond === undefined ? [] : [rate(perSecond, 'all')]),
+      ...(open === undefined ? [] : [connlimit(open, 'all')]),
+    ]
+    const rules = matches.map((match) => formatRule({ matches: [match], target: { kind: 'accept' } }))
+    this.#chains.push({ name: this.#names.limits, rules })
+  }
+
+  #limitClusterIp(list: string): RuleText[] {
+    const frontend = this.#port.frontends.find(({ kind }) => kind === 'clusterIP')
+    if (frontend?.limits === undefined || !isServed(frontend) || this.#entryOf(frontend) !== list) return []
+    return [formatRule(this.#towards(frontend, `limits of ${this.#names.label}`, jumpTo(this.#names.limits)))]
   }
 
   /** A client from outside the cluster that comes to a cluster IP is masqueraded, for the endpoint may be on another node. */
@@ -305,6 +342,10 @@ function jumpOutOf(outOf: number): string {
   // Of weights there may be any number.
   if (Number.isInteger(outOf)) jumps[outOf] = jump
   return jump
+}
+
+function connlimit(most: number, of: 'all' | Family): Match {
+  return { kind: 'connlimit', most, of }
 }
 
 function jumpTo(chain: string): Target {

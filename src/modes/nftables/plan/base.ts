@@ -47,6 +47,8 @@ export function planBase(node: NodeView): TableBase {
     elements: guardElements(node, schema),
     commonSets: new Set([SETS.clusterIps, SETS.hairpin, PING_SET]),
     sharedChains: new Set([
+      CHAINS.specialServices,
+      CHAINS.specialNodePorts,
       CHAINS.pickServices,
       CHAINS.pickLocalServices,
       CHAINS.pickNodePorts,

@@ -2,6 +2,7 @@
 
 import type { Op, Table } from '../../../nftables/types.ts'
 import { PING_SET } from '../../../table-sync/plan/ping.ts'
+import { isOfLimits, LIMIT_MAPS } from '../../../table-sync/plan/limits.ts'
 import { isSourceSetName } from '../../../table-sync/plan/sources.ts'
 import { splitCountSetName } from '../../../table-sync/plan/place.ts'
 import { CHAINS, isRecordSetName, SETS } from './names.ts'
@@ -27,6 +28,7 @@ const OWN_CHAINS: ReadonlySet<string> = new Set(Object.values(CHAINS).filter((na
 const OWN_SETS: ReadonlySet<string> = new Set([
   ...Object.values(SETS).filter((name) => !SHARED_SETS.has(name)),
   PING_SET,
+  ...Object.values(LIMIT_MAPS),
 ])
 
 /** The map that kube-proxy leads packets to services with. We have none of this name. */
@@ -39,7 +41,9 @@ export function isOfKubeProxy({ sets }: Table): boolean {
 
 /** Removes what is ours alone. What kube-proxy's rules use cannot be among it: the kernel would refuse. */
 export function planLeftovers({ sets, chains }: Table): Op[] {
-  const ownChains = [...chains.keys()].filter((name) => OWN_CHAINS.has(name) || /^(stick|record)-.*\//.test(name))
+  const ownChains = [...chains.keys()].filter(
+    (name) => OWN_CHAINS.has(name) || /^(stick|record)-.*\//.test(name) || isOfLimits(name),
+  )
   const ownSets = Array.from(sets.values())
     // kube-proxy's sets of clients have such names, too, but are no maps.
     .filter(
@@ -48,6 +52,7 @@ export function planLeftovers({ sets, chains }: Table): Op[] {
         isOfCount(name) ||
         isRecordSetName(name) ||
         isSourceSetName(name) ||
+        isOfLimits(name) ||
         (/^affinity-.*\//.test(name) && data),
     )
     .map(({ name }) => name)

@@ -4,9 +4,8 @@
 // a set where it has a map is an error from which it does not recover.
 
 import type { ServicePortView } from '../../../model/types.ts'
-import { hashedName } from '../../../lib/hash.ts'
 import type { TransportProtocol } from '../../../nftables/fields.ts'
-import { GUARD_CHAINS, GUARD_SETS } from '../../../table-sync/plan/names.ts'
+import { GUARD_CHAINS, GUARD_SETS, servicePortBaseName } from '../../../table-sync/plan/names.ts'
 
 export const TABLE = 'kube-proxy'
 
@@ -96,9 +95,4 @@ export function affinityNames(port: ServicePortView): AffinityNames {
     recordLocal: `record-local-${base}`,
     recordExternal: `record-external-${base}`,
   }
-}
-
-/** As kube-proxy names the chains of a service port: `ULMVA6XW-ns1/svc1/tcp/p80`. */
-export function servicePortBaseName(port: ServicePortView): string {
-  return hashedName(`${port.namespace}/${port.service}/${port.protocol.toLowerCase()}/${port.portName}`)
 }

@@ -5,6 +5,7 @@ import { describe, expect, test } from 'vitest'
 import { nodeView, service, slice } from '../../../../test/support/kube-objects.ts'
 import { ManualClock } from '../../../../test/support/manual-clock.ts'
 import { isLoopback, parseCidr, parseIp, ipBytes } from '../../../lib/ip.ts'
+import { LIMITS_ANNOTATION } from '../../../model/limits.ts'
 import { ProblemLog } from '../../../model/problems.ts'
 import { ServiceModel } from '../../../model/service-model.ts'
 import { applyOps } from '../../../nftables/apply-ops.ts'
@@ -24,11 +25,12 @@ const node = nodeView({
 })
 
 /** As it is after a start: services with two endpoints elsewhere, with affinity or without, and one that has no endpoint. */
-function plannedTable(names: readonly ('plain' | 'sticky')[]): Table {
+function plannedTable(names: readonly ('plain' | 'sticky' | 'limited')[]): Table {
   const model = new ServiceModel({ node, problems: new ProblemLog(() => {}), allowExternalIPs: true, startedMs: 0 })
   const sticky = { sessionAffinity: 'ClientIP', affinityTimeoutSeconds: 10_800 } as const
   const plain = { clusterIPs: ['10.96.0.1'], type: 'NodePort', ports: [{ nodePort: 30_080 }] }
-  const wishes = { plain, sticky: { clusterIPs: ['10.96.0.2'], ...sticky } }
+  const limited = { clusterIPs: ['10.96.0.4'], annotations: { [LIMITS_ANNOTATION]: '5, 5 per client' } }
+  const wishes = { plain, sticky: { clusterIPs: ['10.96.0.2'], ...sticky }, limited }
   model.setService(service({ name: 'empty', clusterIPs: ['10.96.0.3'] }))
   for (const name of names) {
     model.setService(service({ name, ...wishes[name] }))
@@ -53,6 +55,7 @@ function plannedTable(names: readonly ('plain' | 'sticky')[]): Table {
 
 const table = plannedTable(['plain'])
 const withAffinity = plannedTable(['plain', 'sticky'])
+const withLimits = plannedTable(['plain', 'limited'])
 
 /** The sets that the first packet of a TCP connection is looked up in, on its whole way. */
 function lookups({ source, inputInterface }: typeof POD | typeof HERE, to: string, through = table): string[] {
@@ -130,6 +133,26 @@ describe('the first packet of a connection is looked up in', () => {
         'served-ips-2',
         'service-endpoints',
         'service-affinity-record-tcp',
+        'hairpin-connections',
+      ],
+    ],
+    [
+      'to a cluster IP, from a pod, where another service has limits',
+      lookups(POD, '10.96.0.1:80', withLimits),
+      lookups(POD, '10.96.0.1:80'),
+    ],
+    [
+      'to a service with limits, from a pod',
+      lookups(POD, '10.96.0.4:80', withLimits),
+      [
+        'served-ips',
+        'served-ips-special',
+        'limited-services',
+        'served-ips-local',
+        'served-ips-masquerade',
+        'service-affinity',
+        'served-ips-2',
+        'service-endpoints',
         'hairpin-connections',
       ],
     ],

@@ -20,6 +20,7 @@ import {
 import { inOrder, type Places } from '../../../table-sync/places.ts'
 import type { PlanContext } from '../../../table-sync/table-planner.ts'
 import { firewallCheckRule } from '../../../table-sync/plan/guards.ts'
+import { NO_LIMITS, planLimits } from '../../../table-sync/plan/limits.ts'
 import { planPing } from '../../../table-sync/plan/ping.ts'
 import { planSourceRules, planSources } from '../../../table-sync/plan/sources.ts'
 import { planAffinity } from './affinity.ts'
@@ -64,8 +65,19 @@ export function* planningFragment(node: NodeView, port: ServicePortView, context
   planRefusedLocalhost(node, port, elements)
   const { sets, chains, dynamicMaps, sharedRules: ofAffinity } = planAffinity(node, port, elements)
   for (const shared of ofAffinity) sharedRules.add(shared)
+  const limits = planLimits(node.family, port, { elements, chains: LIMITED_CHAINS })
+  for (const shared of limits.sharedRules) sharedRules.add(shared)
   // No spread: V8 would make a shape of its own for each of these, by the hundred thousand.
-  return { sets, chains, dynamicMaps, sharedRules: [...sharedRules], elements: elements.list() }
+  if (limits === NO_LIMITS) {
+    return { sets, chains, dynamicMaps, sharedRules: [...sharedRules], elements: elements.list() }
+  }
+  return {
+    sets: [...sets, ...limits.sets],
+    chains: [...chains, ...limits.chains],
+    dynamicMaps,
+    sharedRules: [...sharedRules],
+    elements: elements.list(),
+  }
 }
 
 /** For a frontend that is the same on both sides of a change: the rules that it needs, and no elements. */
@@ -79,6 +91,9 @@ function planRules(node: NodeView, frontend: Frontend, sharedRules: Set<SharedRu
     )
   }
 }
+
+/** Only those pass there that need more than a choice. */
+const LIMITED_CHAINS = { services: CHAINS.specialServices, nodePorts: CHAINS.specialNodePorts } as const
 
 /** There while a service has source ranges, so that other clusters do not pay for it. */
 const FIREWALL_RULES = { 4: firewallRule(4), 6: firewallRule(6) } as const
@@ -140,7 +155,8 @@ function planVerdicts(schema: Schema, frontend: Frontend, { key, elements }: Tar
 
 /** Whether its clients need more than a choice among all endpoints. Node ports that do not are masqueraded by the rule that finds them. */
 function isSpecial(frontend: Frontend): boolean {
-  return frontend.isSplit || frontend.affinitySeconds !== undefined || isMasqueraded(frontend)
+  const { isSplit, affinitySeconds, limits } = frontend
+  return isSplit || affinitySeconds !== undefined || limits !== undefined || isMasqueraded(frontend)
 }
 
 /** Whether it says so in a set. Cluster IPs are masqueraded by a rule of their own, which looks at where the packet comes from. */

@@ -27,7 +27,7 @@ export function planBase(node: NodeView): TableBase {
     ],
     elements: guardElements(node, schema.guards),
     commonSets: new Set([SETS.clusterIps, PING_SET]),
-    sharedChains: new Set([CHAINS.firewallSources]),
+    sharedChains: new Set([CHAINS.firewallSources, CHAINS.services]),
   }
 }
 

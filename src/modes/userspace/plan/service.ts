@@ -7,9 +7,12 @@ import { addressField, portField, protocolField } from '../../../nftables/fields
 import type { Fragment, SharedRule } from '../../../nftables/fragment.ts'
 import type { NftSet, Table } from '../../../nftables/types.ts'
 import { Elements, frontendKey, planClusterIp, planRefusals } from '../../../table-sync/plan/frontend.ts'
+import { planLimits } from '../../../table-sync/plan/limits.ts'
+import { nodePortGuard } from '../../../table-sync/plan/match.ts'
 import { planPing } from '../../../table-sync/plan/ping.ts'
 import { planSources } from '../../../table-sync/plan/sources.ts'
 import { type Entrance, entranceFor, type EntranceId, entranceId, type Source, SOURCES } from './entrance.ts'
+import { CHAINS } from './names.ts'
 import { type Schema, schemaFor } from './schema.ts'
 
 export interface ListenAddress {
@@ -39,7 +42,16 @@ export function planFragment(node: NodeView, port: ServedPort): Fragment {
     planRefusals(schema.guards, frontend, elements, isServed ? undefined : 'reject')
   }
   for (const key of used) elements.add(schema.listeners, { key })
-  return { sets: [], chains: [], sharedRules: [...sharedRules], dynamicMaps: [], elements: elements.list() }
+  const {
+    sets,
+    chains,
+    sharedRules: ofLimits,
+  } = planLimits(node.family, port, {
+    elements,
+    chains: { services: CHAINS.services, nodePorts: CHAINS.services, nodePortGuard: nodePortGuard(node) },
+  })
+  for (const shared of ofLimits) sharedRules.add(shared)
+  return { sets, chains, sharedRules: [...sharedRules], dynamicMaps: [], elements: elements.list() }
 }
 
 interface Target {

@@ -21,31 +21,17 @@ const stillWork = inGroup('Old flags that still work', [
     help: 'The old name of --socket-balancing.',
     warning: 'use --socket-balancing instead, this name goes with the next version',
   }),
-  flag({
-    name: 'healthz-port',
-    kind: 'int32',
+  oldPort({
+    of: 'healthz',
     default: healthzPort,
-    errorPaths: ['healthzBindAddress'],
+    at: '0.0.0.0',
     help: 'The port of the health server. 0: no health server.',
-    warning: 'use --healthz-bind-address instead',
-    apply: (draft, value, given) => {
-      if (given.has('write-config-to')) return
-      const chosen = given.has('healthz-bind-address') ? draft.healthzBindAddress : '0.0.0.0'
-      draft.healthzBindAddress = addressWithPort(chosen, value)
-    },
   }),
-  flag({
-    name: 'metrics-port',
-    kind: 'int32',
+  oldPort({
+    of: 'metrics',
     default: metricsPort,
-    errorPaths: ['metricsBindAddress'],
+    at: '127.0.0.1',
     help: 'The port of the metrics server. 0: no metrics server.',
-    warning: 'use --metrics-bind-address instead',
-    apply: (draft, value, given) => {
-      if (given.has('write-config-to')) return
-      const chosen = given.has('metrics-bind-address') ? draft.metricsBindAddress : '127.0.0.1'
-      draft.metricsBindAddress = addressWithPort(chosen, value)
-    },
   }),
   flag({
     name: 'conntrack-max',
@@ -173,3 +159,20 @@ const doNothing = inGroup('Flags that are accepted and do nothing', [
 ])
 
 export const oldFlags: readonly FlagSpec[] = [...stillWork, ...doNothing]
+
+/** `--healthz-port` and `--metrics-port`: the address is that of the new flag, else `at`. */
+function oldPort(old: { of: 'healthz' | 'metrics'; default: number; at: string; help: string }) {
+  const field = `${old.of}BindAddress` as const
+  return flag({
+    name: `${old.of}-port`,
+    kind: 'int32',
+    default: old.default,
+    errorPaths: [field],
+    help: old.help,
+    warning: `use --${old.of}-bind-address instead`,
+    apply: (draft, value, given) => {
+      if (given.has('write-config-to')) return
+      draft[field] = addressWithPort(given.has(`${old.of}-bind-address`) ? draft[field] : old.at, value)
+    },
+  })
+}

@@ -1,6 +1,5 @@
 // What the page shows of a sandbox, and what it can do there.
 
-import { closeSync, openSync } from 'node:fs'
 import type { Flow } from '../../../../src/conntrack/driver.ts'
 import { watchFlows } from '../../../../src/conntrack/watch.ts'
 import type { Known } from '../../../../src/diagnose/explain/known.ts'
@@ -9,8 +8,7 @@ import { KernelError, messageOf } from '../../../../src/lib/errors.ts'
 import { modeNames } from '../../../../src/modes/all.ts'
 import type { Pod } from '../apiserver/objects/pod.ts'
 import { pods, services } from '../apiserver/resources/table.ts'
-import { NetworkNamespace } from '../netns/network-namespace.ts'
-import { openNumberedSocket } from '../netns/sockets.ts'
+import type { NetworkNamespace } from '../netns/network-namespace.ts'
 import type { Sandbox } from '../sandbox.ts'
 import { commandFor, dialCommand, doctorCommand, explainCommand } from '../../../../src/ui/commands.ts'
 import type { InspectorContext, KnownCluster } from '../../../../src/ui/node-inspector.ts'
@@ -22,7 +20,6 @@ import type {
   DoctorRequest,
   ExplainAnswer,
   ExplainQuestion,
-  LoadRequest,
   Planted,
   ServiceDetail,
   ServiceQuery,
@@ -31,12 +28,11 @@ import type {
   TrafficReport,
 } from '../../../../src/ui/protocol.ts'
 import { ProxyWatch } from '../../../../src/ui/proxy-watch.ts'
+import { ClientLoad } from './client-load.ts'
 import { ConnectionOutcomes, type FlowMeaning } from './connection-outcomes.ts'
 import { FlowMeanings } from './flow-meanings.ts'
-import { gentleLoad } from './gentle-load.ts'
 import { plantFailure, type Plant } from './planted-failures.ts'
 import { RemoteInspector } from './remote-inspector.ts'
-import { Load } from './run-load.ts'
 import { SandboxActions } from './sandbox-actions.ts'
 import { ObjectDescriptions, shownKinds, type SandboxObjects } from './sandbox-objects.ts'
 import { AskedWrongly, type UiListener, type UiSource } from '../../../../src/ui/source.ts'
@@ -53,12 +49,10 @@ export class SandboxSource implements UiSource {
   readonly #inspectors = new Map<string, RemoteInspector>()
   #listener: UiListener | undefined
   #stopListening: (() => void)[] = []
-  #load: Load | undefined
-  /** The load that runs while a page is open: a gentle one, until the user wants another, or none. */
-  #wantedLoad: LoadRequest | 'gentle' | 'none' = 'gentle'
   #meanings: FlowMeanings | undefined
   #planted: Plant | undefined
   readonly #outcomes = new ConnectionOutcomes((flow) => this.#meaningOf(flow))
+  readonly #load: ClientLoad
 
   constructor(sandbox: Sandbox, program: string) {
     const { folder, network } = sandbox
@@ -70,6 +64,12 @@ export class SandboxSource implements UiSource {
       sandbox: folder.name === 'sandbox' ? null : folder.name,
       kubeconfig: folder.kubeconfig,
     }
+    this.#load = new ClientLoad({
+      sandbox,
+      objects: this.#objects,
+      outcomes: this.#outcomes,
+      onReport: (report) => this.#listener?.loaded(report),
+    })
     this.#watches = network.nodes.map(({ plan }) => new ProxyWatch(plan.name, sandbox.proxySocket(plan.name)))
   }
 
@@ -85,7 +85,7 @@ export class SandboxSource implements UiSource {
     for (const watch of this.#watches) watch.begin(listener)
     const changed = () => {
       this.#meanings = undefined
-      this.#checkLoad()
+      this.#load.check()
       listener.changed()
     }
     this.#stopListening = [
@@ -93,7 +93,7 @@ export class SandboxSource implements UiSource {
       ...this.#sandbox.network.nodes.flatMap(({ netns }) => this.#watchFlows(netns)),
     ]
     this.#outcomes.take()
-    this.#resumeLoad()
+    this.#load.resume()
   }
 
   /** Without them, failures are shown at the service alone. */
@@ -111,9 +111,7 @@ export class SandboxSource implements UiSource {
     this.#listener = undefined
     for (const stop of this.#stopListening.splice(0)) stop()
     for (const watch of this.#watches) watch.end()
-    // No page is left that could end it.
-    this.#load?.close()
-    this.#load = undefined
+    this.#load.pause()
   }
 
   async traffic(): Promise<TrafficReport> {
@@ -203,15 +201,14 @@ export class SandboxSource implements UiSource {
   }
 
   async act(action: Action): Promise<ActAnswer> {
-    const objects = this.#objects.describe()
-    const command = commandFor(action, this.#plan(objects))
+    const command = commandFor(action, this.#plan(this.#objects.describe()))
     const begunMs = Date.now()
     try {
       const did =
         action.action === 'load'
-          ? this.#beginLoad(action, objects)
+          ? this.#load.begin(action)
           : action.action === 'load-end'
-            ? this.#endLoad()
+            ? this.#load.end()
             : action.action === 'plant'
               ? await this.#plant(action.failure)
               : await this.#actions.do(action)
@@ -237,7 +234,7 @@ export class SandboxSource implements UiSource {
       terminal: this.#terminal,
       apiServer: { url: apiUrl, state: this.#sandbox.isApiServerAway ? 'away' : 'there' },
       outside: { name: 'machine', addresses: network.plan.machine },
-      load: this.#load?.request ?? null,
+      load: this.#load.request ?? null,
       nodes: this.#nodes(),
       ...objects,
     })
@@ -301,109 +298,20 @@ export class SandboxSource implements UiSource {
     return this.#sandbox.pods.find(pod)[0]?.netns
   }
 
-  #beginLoad({ from, to, perSecond, via }: LoadRequest, { services }: SandboxObjects): string {
-    const [name = '', port] = to.split(':')
-    const service = services.find((each) => `${each.namespace}/${each.name}` === name)
-    const found = service?.ports.find((each) => port === undefined || String(each.port) === port || each.name === port)
-    const host = via === 'loadBalancerIP' ? service?.ingress.find(({ ip }) => ip !== '')?.ip : service?.clusterIPs[0]
-    if (host === undefined || host === 'None' || found === undefined || found.protocol !== 'TCP') {
-      throw new AskedWrongly(
-        `Cannot dial ${JSON.stringify(to)}: it must be a Service with a ${via === 'loadBalancerIP' ? 'load-balancer IP' : 'cluster IP'} and a TCP port`,
-      )
-    }
-    const path = this.#clientNetns(from)
-    this.#load?.close()
-    const family = host.includes(':') ? 6 : 4
-    const meaning = {
-      service: found.name === '' ? name : `${name}:${found.name}`,
-      isRetried: false,
-      client: from === 'machine' ? 'outside' : from,
-    }
-    const own = (sport: number) => ({ sport, host, port: found.port })
-    this.#wantedLoad = { from, to, perSecond, ...(via === undefined ? {} : { via }) }
-    this.#load = new Load({
-      request: this.#wantedLoad,
-      host,
-      port: found.port,
-      open: () => {
-        const netns = new NetworkNamespace(from, openSync(path, 'r'))
-        try {
-          return openNumberedSocket(netns, family)
-        } finally {
-          closeSync(netns.fd)
-        }
-      },
-      onBegin: (sport) => this.#outcomes.beginOwn(own(sport)),
-      onEnd: (sport, outcome) => this.#outcomes.endOwn(own(sport), meaning, outcome),
-      onReport: (report) => this.#listener?.loaded(report),
-    })
-    return `${perSecond} connections per second from ${from} to ${to}`
-  }
-
-  /** Ends a load whose service or client is gone, and begins one where there is none. */
-  #checkLoad(): void {
-    if (this.#load !== undefined && !this.#isThere(this.#load.request)) {
-      this.#load.close()
-      this.#load = undefined
-      this.#wantedLoad = 'gentle'
-    }
-    if (this.#load === undefined) this.#resumeLoad()
-  }
-
-  #isThere({ from, to }: LoadRequest): boolean {
-    const [namespace = '', name = ''] = to.split(':')[0]!.split('/')
-    if (this.#sandbox.registry.find(services, { namespace, name }) === undefined) return false
-    return !from.includes('/') || this.#placeOf(from) !== undefined
-  }
-
-  /** Nobody has to look for a button to see what a Service does. */
-  #resumeLoad(): void {
-    if (this.#wantedLoad === 'none') return
-    const objects = this.#objects.describe()
-    const request = this.#wantedLoad === 'gentle' ? gentleLoad(objects) : this.#wantedLoad
-    if (request === undefined) return
-    try {
-      this.#beginLoad(request, objects)
-    } catch (error) {
-      // The service or the client is gone.
-      if (!(error instanceof AskedWrongly)) throw error
-      this.#wantedLoad = 'gentle'
-    }
-  }
-
-  #endLoad(): string {
-    this.#load?.close()
-    this.#load = undefined
-    this.#wantedLoad = 'none'
-    return 'The load has ended'
-  }
-
   async #plant(failure: Planted): Promise<string> {
     await this.#planted?.mend()
     const wasPlanted = this.#planted !== undefined
     this.#planted = undefined
     const planted = failure === 'none' ? undefined : await plantFailure(this.#sandbox, failure)
     this.#planted = planted
-    if (planted !== undefined) this.#beginLoad(planted.load, this.#objects.describe())
-    else if (wasPlanted) {
-      this.#wantedLoad = 'gentle'
-      this.#resumeLoad()
-    }
+    if (planted !== undefined) this.#load.begin(planted.load)
+    else if (wasPlanted) this.#load.reset()
     return planted === undefined ? 'All is mended' : 'Something is broken'
   }
 
   #meaningOf(flow: Flow): FlowMeaning | undefined {
     this.#meanings ??= new FlowMeanings(this.#plan(this.#objects.describe()))
     return this.#meanings.of(flow)
-  }
-
-  #clientNetns(from: string): string {
-    const { nodes, machine } = this.#sandbox.network
-    if (from === 'outside') return machine.netns.path
-    const node = nodes.find(({ plan }) => plan.name === from)
-    const path = node?.netns.path ?? this.#placeOf(from)
-    if (path === undefined) throw new AskedWrongly(`Cannot find ${JSON.stringify(from)}: say a pod, a node or outside`)
-    return path
   }
 }
 

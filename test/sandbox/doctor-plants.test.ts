@@ -37,6 +37,8 @@ beforeAll(async () => {
   for (const service of objects) await api.create(services, service)
   const slices = '/apis/discovery.k8s.io/v1/namespaces/default/endpointslices'
   await api.create(slices, aSliceByHand('by-hand', { name: 'web', ready: true }))
+  // Beside the one of the controller, which is up to date.
+  await api.create(slices, aSliceByHand('forgotten', { name: 'http', ready: true }))
   await api.create(slices, aSliceByHand('unready', { name: 'http', ready: false }))
   const byHand = (service: string, addressType: string, address: string) => ({
     ...aSliceByHand(service, { name: '', ready: true }),
@@ -97,6 +99,7 @@ const objects = [
   aService('far', { selector: onNode2 }),
   aService('far-deaf', { selector: onNode2, ports: [{ port: 80, targetPort: 4444 }] }),
   aService('front', { type: 'LoadBalancer' }),
+  aService('forgotten', { ports: [{ name: 'http', port: 80, targetPort: 'web' }] }),
   aService('pinned', { sessionAffinity: 'ClientIP' }),
   aService('deaf-dns', { ports: [{ port: 53, protocol: 'UDP', targetPort: 4444 }] }),
   aService('pending', { type: 'LoadBalancer', loadBalancerClass: 'example.com/nobody' }),
@@ -129,6 +132,7 @@ const OF_OBJECTS: readonly (readonly [code: string, service: string, how?: Omit<
   ['endpoint-refuses', 'default/deaf'],
   ['endpoint-refuses', 'default/deaf-dns', { sends: true }],
   ['endpoint-family', 'default/other-family'],
+  ['stale-endpoint', 'default/forgotten'],
   ['load-balancer-pending', 'default/pending', { from: 'outside' }],
   ['load-balancer-pending', 'default/pending', { via: 'loadBalancerIP' }],
   ['no-address', 'default/web', { via: 'externalIP' }],
@@ -704,6 +708,20 @@ describe.each(MODES)('in mode %s', (mode) => {
       const says =
         /^10\.96\.\S+ does not answer from 10\.244\.1\.\d+ in [1-7] of 8 attempts .*although its endpoints answer; and table inet fw/
       await isFound('service-silent', { service: 'default/web', from }, says)
+    } finally {
+      await node.run(wall.remove)
+    }
+  })
+
+  test('the name server of the cluster is asked by DNS', async () => {
+    const dns = { service: 'kube-system/kube-dns:53', seesPods: false }
+    const { finding, answers } = await doctor.about(dns)
+    expect({ finding, open: answers.filter(({ result }) => result !== 'yes') }).toEqual({ finding: null, open: [] })
+    // In words that the doctor cannot read.
+    const wall = table('inet wall', 'input priority 0', 'meta cpu != 4095 udp sport 53 drop')
+    await node.run(wall.plant)
+    try {
+      await isFound('endpoint-silent', dns, /^2 of 2 endpoints do not answer: /)
     } finally {
       await node.run(wall.remove)
     }

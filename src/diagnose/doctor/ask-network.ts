@@ -7,6 +7,7 @@ import { formatIp, joinHostPort, splitHostPort } from '../../lib/ip.ts'
 import { fine, finding, unknown, type DoctorFinding, type DoctorQuestion, type Verdict } from './verdict.ts'
 
 export const NETWORK_QUESTIONS: readonly DoctorQuestion<ServiceExamination>[] = [
+  { text: 'do the endpoints belong to pods', ask: askOwner },
   { text: 'is there a route to the endpoints', ask: askRoute },
   { text: 'is there a route back to the client', ask: askWayBack },
   { text: 'do packets of the pods fit through the links', ask: askSize },
@@ -181,6 +182,18 @@ function withLost(
   const backend = explanation?.backends.find(({ address, port }) => joinHostPort(address, port) === to)
   if (backend === undefined || droppedBy !== null || (drops ?? []).length > 0) return of
   return { ...of, lost: { endpoint: `${to}/${explanation!.question.protocol}`, node: backend.node } }
+}
+
+/** Nobody keeps the EndpointSlices: the controller manager is away, or they were written by hand. */
+function askOwner({ tries, asked }: AboutEndpoints): Verdict {
+  const tried = tries.find(({ isNobodys, result }) => isNobodys === true && result !== 'connected')
+  if (tried === undefined) return undefined
+  const [namespace, name] = asked.service.split('/')
+  return finding(
+    'stale-endpoint',
+    `the endpoint ${tried.to} ${resultText(tried)}, and no pod has its address: an EndpointSlice is old, or of another source than the pods`,
+    `kubectl -n ${namespace} get endpointslices -l kubernetes.io/service-name=${name} -o wide`,
+  )
 }
 
 /** This machine sends nothing at all: its own settings or programs are the reason. */

@@ -206,6 +206,8 @@ describe('examine()', () => {
     ['load-balancer-pending', { service: pending, explanation: { ...explanation, frontend: nodePort } }],
     ['wrong-route', { ways: [{ ...way, mismatch: 'does not answer: it is on this node' }] }],
     ['next-hop-silent', { ways: [{ ...way, silentHop: '172.30.0.99' }], tries: [lost] }],
+    ['stale-endpoint', { ways: [way], tries: [{ ...lost, isNobodys: true }] }],
+    ['cannot-dial', { ways: [way], tries: [{ ...lost, result: 'not possible', error: 'EADDRNOTAVAIL' }] }],
     ['endpoint-unreachable', { ways: [way], tries: [{ ...lost, result: 'unreachable', error: 'EHOSTUNREACH' }] }],
     [
       'forwarding-off',

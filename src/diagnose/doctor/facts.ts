@@ -226,6 +226,8 @@ export interface TryFact {
   readonly error: string
   /** Of an endpoint: what its own network says, where it did not answer. */
   readonly inside?: InsideFact | undefined
+  /** Of an endpoint: the Service selects pods, and none of this cluster has the address. */
+  readonly isNobodys?: boolean
   /** Of several attempts that failed: `3 of 8`. */
   readonly share?: string
 }

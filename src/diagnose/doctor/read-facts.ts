@@ -92,7 +92,12 @@ export async function readFacts(question: ToExamine): Promise<ServiceExamination
     dns: { kind: 'not asked' },
     ...(known === undefined || explanation === undefined || question.dials === false
       ? {}
-      : await readHere(explanation, { known, others, sends: question.sends === true })),
+      : await readHere(explanation, {
+          known,
+          others,
+          sends: question.sends === true,
+          knowsPods: service?.pods !== undefined,
+        })),
   }
 }
 
@@ -194,7 +199,8 @@ async function readHere(
     known,
     others,
     sends,
-  }: { readonly known: Known; readonly others: readonly OtherFrontend[]; readonly sends: boolean },
+    knowsPods,
+  }: Pick<HowToReach, 'known' | 'sends' | 'knowsPods'> & { readonly others: readonly OtherFrontend[] },
 ): Promise<Partial<ServiceExamination>> {
   const dns = await askNameServer(known, explanation)
   const { question, outcome } = explanation
@@ -219,7 +225,7 @@ async function readHere(
   const dialled = new Map<string, Promise<TryFact>>()
   const network = isOwn || isAnyone(known, question.source) ? undefined : networkWith(question.source)
   const departure = network === undefined ? undefined : departFrom(network)
-  const how = { known, dialled, sends, departure, isWalled: foreign.walls.length > 0 }
+  const how = { known, dialled, sends, departure, knowsPods, isWalled: foreign.walls.length > 0 }
   const here = await readEndpoints(explanation, how)
   const isAnswered = here.tries.every(isConnected)
   return {
@@ -276,6 +282,8 @@ interface HowToReach {
   /** Each endpoint is dialled once. */
   readonly dialled: Map<string, Promise<TryFact>>
   readonly sends: boolean
+  /** The API server has told all pods, and the Service selects some. */
+  readonly knowsPods: boolean
   /** This node's own attempts may fail where those of others do not. */
   readonly isWalled: boolean
 }
@@ -283,19 +291,33 @@ interface HowToReach {
 /** The endpoints that one address leads to, and the address itself, dialled from this node. */
 async function readEndpoints(
   explanation: Explanation,
-  { known, dialled, sends, departure, isWalled }: HowToReach,
+  { known, dialled, sends, departure, isWalled, knowsPods }: HowToReach,
 ): Promise<EndpointFacts> {
   const { question } = explanation
   const eligible = eligibleOf(explanation)
+  // The one service of UDP whose answer is known.
+  const isNames = question.protocol === 'UDP' && question.port === 53 && isNameServer(question.to)
   const dial = ({ address, port }: { readonly address: string; readonly port: number }) => {
     const to = joinHostPort(address, port)
-    if (!dialled.has(to)) dialled.set(to, tryEndpoint({ address, port }, known))
-    return dialled.get(to)!
+    const key = `${to}/${question.protocol}`
+    if (!dialled.has(key))
+      dialled.set(
+        key,
+        isNames ? tryNameServer(to, { address, port }) : tryEndpoint({ address, port }, { known, knowsPods }),
+      )
+    return dialled.get(key)!
   }
-  const tries = question.protocol === 'TCP' ? await Promise.all(eligible.map(dial)) : []
+  const tries = question.protocol === 'TCP' || isNames ? await Promise.all(eligible.map(dial)) : []
   const canSend = departure !== undefined || question.from === 'the node itself'
-  const isTried = canSend && question.protocol === 'TCP' && (isWalled || tries.every(isConnected))
-  const serviceTry = isTried ? await tryService(question, eligible.length, departure) : undefined
+  const isTried = canSend && (question.protocol === 'TCP' || isNames) && (isWalled || tries.every(isConnected))
+  const { destination, port } = question
+  const serviceTry = !isTried
+    ? undefined
+    : !isNames
+      ? await tryService(question, eligible.length, departure)
+      : departure === undefined
+        ? await tryNameServer(joinHostPort(destination, port), { address: destination, port })
+        : undefined
   const follow = (to: { readonly address: string; readonly port: number }) =>
     followTo(to, explanation, { known, departure })
   const lost = eligible.filter((_, i) => tries[i]?.result === 'no answer' || tries[i]?.result === 'unreachable')
@@ -316,12 +338,28 @@ async function readEndpoints(
 
 async function tryEndpoint(
   { address, port }: { readonly address: string; readonly port: number },
-  known: Known,
+  { known, knowsPods }: Pick<HowToReach, 'known' | 'knowsPods'>,
 ): Promise<TryFact> {
-  const tried = await tryConnection(address, port, podAt(known, address))
+  const pod = podAt(known, address)
+  const tried = { ...(await tryConnection(address, port, pod)), isNobodys: knowsPods && pod === '' }
   if (tried.result !== 'refused' && tried.result !== 'no answer') return tried
   const client = known.nodes[ipFamily(address)!]?.nodeIp
   return client === undefined ? tried : { ...tried, inside: readInside({ address, port }, client) }
+}
+
+/** By asking for a name that each cluster has: any answer will do. */
+async function tryNameServer(
+  to: string,
+  { address, port }: { readonly address: string; readonly port: number },
+): Promise<TryFact> {
+  const answer = await lookUp(address, port, 'kubernetes.default.svc.cluster.local', 4)
+  if (answer.kind !== 'silent') return { to, pod: '', result: 'connected', error: '' }
+  return { to, pod: '', result: answer.error === 'ECONNREFUSED' ? 'refused' : 'no answer', error: answer.error }
+}
+
+function isNameServer(service: string): boolean {
+  const [namespace, name = ''] = service.split('/')
+  return namespace === 'kube-system' && NAME_SERVERS.has(name.replace(/:.*/, ''))
 }
 
 /** So often that an endpoint which does not answer this client is rarely missed, where each connection may get another one. */

@@ -99,7 +99,7 @@ const objects = [
   aService('far', { selector: onNode2 }),
   aService('far-deaf', { selector: onNode2, ports: [{ port: 80, targetPort: 4444 }] }),
   aService('front', { type: 'LoadBalancer' }),
-  aService('forgotten', { ports: [{ name: 'http', port: 80, targetPort: 'web' }] }),
+  aService('forgotten', { selector: onNode2, ports: [{ name: 'http', port: 80, targetPort: 'web' }] }),
   aService('pinned', { sessionAffinity: 'ClientIP' }),
   aService('deaf-dns', { ports: [{ port: 53, protocol: 'UDP', targetPort: 4444 }] }),
   aService('pending', { type: 'LoadBalancer', loadBalancerClass: 'example.com/nobody' }),
@@ -190,7 +190,7 @@ function listening(address: string, then = ''): Pick<Plant, 'plant' | 'remove'> 
   return {
     plant: `node -e '${program}' > /dev/null 2>&1 & echo $! > ${pid}
       until ss -ltn | grep -q :4444; do sleep 0.05; done; ${then.replaceAll('PID', `$(cat ${pid})`)}`,
-    remove: `kill -KILL $(cat ${pid}); rm ${pid}`,
+    remove: `kill -KILL $(cat ${pid}); rm ${pid}; while ss -ltn | grep -q :4444; do sleep 0.05; done`,
   }
 }
 const CLIENTS = 'for i in 1 2 3 4; do curl -sm 9 127.0.0.1:4444 > /dev/null 2>&1 & done; sleep 0.3'

@@ -249,8 +249,8 @@ describe('of the node, one after the other', () => {
   })
 
   test('proxy-none', async () => {
-    // Where no API server is named, a node of the sandbox would be asked.
-    const here = ['--kubeconfig', sandbox.path('kubeconfig'), '-o', 'json']
+    // Where no place is named, or the sandbox's own API server, a node of the sandbox would be asked.
+    const here = ['--control-socket', sandbox.path('nobody.sock'), '-o', 'json']
     const { finding } = JSON.parse(await on('machine', program, 'doctor', 'default/web', ...here)) as Diagnosis
     expect(finding?.code).toBe('proxy-none')
   })

@@ -27,13 +27,24 @@ const theirs = {
   ],
 }
 const ours = {
-  chains: ['affinity-check', 'services-pick', 'stick-ULMVA6XW-ns/web/tcp/', 'record-external-ULMVA6XW-ns/web/tcp/'],
+  chains: [
+    'affinity-check',
+    'services-pick',
+    'stick-ULMVA6XW-ns/web/tcp/',
+    'record-external-ULMVA6XW-ns/web/tcp/',
+    'limit-ULMVA6XW-ns/web/tcp/',
+    'over-limit-ULMVA6XW-ns/web/tcp/',
+  ],
   sets: [
     set('served-ips'),
     set('served-ips-2'),
     set('served-nodeports-local-17'),
     set('service-affinity', 'verdict'),
     set('nodeport-affinity-record-udp', 'verdict'),
+    set('limited-services', 'verdict'),
+    set('limited-nodeports', 'verdict'),
+    set('client-rates-ULMVA6XW-ns/web/tcp/'),
+    set('client-connections-ULMVA6XW-ns/web/tcp/'),
     set('affinity-local-ULMVA6XW-ns/web/tcp/', ['ipv4_addr', 'inet_service']),
   ],
 }

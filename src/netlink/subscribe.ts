@@ -16,17 +16,19 @@ export interface SubscribeOptions extends NetlinkSocketOptions {
   readonly onMessage: (message: Message) => void
   /** The kernel had more, and it is gone. */
   readonly onLost?: (() => void) | undefined
+  /**
+   * Reads for so long and then leaves as long to others: where more may come than can be read. Not where each loss has to be known: the
+   * kernel says that it lost something, and nothing of what it loses after that, until the buffer was empty once.
+   */
+  readonly sliceMs?: number
   /** Everything that waited was passed on, or what there was time for. */
   readonly onRead?: () => void
 }
 
-/** Where more comes than can be read, as of connections when a pod makes very many, half of the time is for others. */
-const SLICE_MS = 10
-
 /** Listens to the groups, in the network namespace of this thread, until it is closed. */
 export function subscribe(
   protocol: number,
-  { prepare, onMessage, onLost, onRead, groups = [], ...options }: SubscribeOptions,
+  { prepare, onMessage, onLost, onRead, sliceMs = Infinity, groups = [], ...options }: SubscribeOptions,
 ): Subscription {
   const socket = new NetlinkSocket(protocol, options)
   try {
@@ -36,10 +38,10 @@ export function subscribe(
     let isClosed = false
     const read = () => {
       if (pause !== undefined) return
-      const { isLost, isMore } = drainFor(SLICE_MS, socket, onMessage)
+      const { isLost, isMore } = drainFor(sliceMs, socket, onMessage)
       if (isLost) onLost?.()
       onRead?.()
-      if (isMore && !isClosed) pause = setTimeout(goOn, SLICE_MS).unref()
+      if (isMore && !isClosed) pause = setTimeout(goOn, sliceMs).unref()
     }
     const goOn = () => {
       pause = undefined

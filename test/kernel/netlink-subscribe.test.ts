@@ -20,6 +20,7 @@ it.skipIf(!isRoot)(
     let reads = 0
     const subscription = subscribe(NETLINK_ROUTE, {
       receiveBuffer: 4 << 20,
+      sliceMs: 10,
       groups: [RTNLGRP_IPV4_IFADDR],
       onMessage: () => {
         heard++

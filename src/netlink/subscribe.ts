@@ -16,10 +16,7 @@ export interface SubscribeOptions extends NetlinkSocketOptions {
   readonly onMessage: (message: Message) => void
   /** The kernel had more, and it is gone. */
   readonly onLost?: (() => void) | undefined
-  /**
-   * Reads for so long and then leaves as long to others: where more may come than can be read. Not where each loss has to be known: the
-   * kernel says that it lost something, and nothing of what it loses after that, until the buffer was empty once.
-   */
+  /** Reads for so long and then leaves as long to others: where more may come than can be read. */
   readonly sliceMs?: number
   /** Everything that waited was passed on, or what there was time for. */
   readonly onRead?: () => void
@@ -36,10 +33,16 @@ export function subscribe(
     for (const group of groups) socket.setMembership(group, 'join')
     let pause: NodeJS.Timeout | undefined
     let isClosed = false
+    let hasLost = false
     const read = () => {
       if (pause !== undefined) return
       const { isLost, isMore } = drainFor(sliceMs, socket, onMessage)
-      if (isLost) onLost?.()
+      hasLost ||= isLost
+      // Once it has lost something, the kernel passes on nothing, and does not say so again, until the socket is empty.
+      if (hasLost && !isMore) {
+        hasLost = false
+        onLost?.()
+      }
       onRead?.()
       if (isMore && !isClosed) pause = setTimeout(goOn, sliceMs).unref()
     }

@@ -4,6 +4,7 @@ import { affinityCases } from './cases/affinity.ts'
 import { balanceCases } from './cases/balance.ts'
 import { clusterIpCases } from './cases/cluster-ip.ts'
 import { endpointCases } from './cases/endpoints.ts'
+import { endsCases } from './cases/ends.ts'
 import { externalCases } from './cases/external.ts'
 import { limitsCases } from './cases/limits.ts'
 import { localhostCases } from './cases/localhost.ts'
@@ -20,6 +21,7 @@ export const packetFlowCases: readonly PacketFlowCase[] = [
   ...localhostCases,
   ...externalCases,
   ...endpointCases,
+  ...endsCases,
   ...affinityCases,
   ...pingCases,
   ...balanceCases,

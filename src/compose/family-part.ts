@@ -92,6 +92,7 @@ export class FamilyPart {
         { name: 'health_ports', follow: () => this.#syncServiceHealth() },
         ...options.subscribers,
       ],
+      onStaleEntries: () => this.#flows.staleEntriesDeleted(),
       ...(options.chores && { chores: options.chores }),
     })
   }

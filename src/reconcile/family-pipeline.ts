@@ -33,6 +33,8 @@ export interface FamilyPipelineOptions {
   readonly log: Logger
   /** Called after each write. */
   readonly subscribers: readonly Subscriber[]
+  /** Called when affinity entries were deleted that led clients to a backend that is gone. */
+  readonly onStaleEntries?: () => void
   /** Other writes to the kernel for this family. */
   readonly chores?: readonly Chore[]
 }
@@ -276,6 +278,7 @@ export class FamilyPipeline {
     const finished = await this.#options.programmer.finish!()
     if (!finished) return undefined
     this.#syncMetrics.written(finished)
+    if (finished.hadStaleEntries === true) this.#options.onStaleEntries?.()
     if (finished.isUnsure) {
       this.#needsComparison = true
       this.#mayDiffer = true

@@ -279,6 +279,29 @@ describe('FlowCleaner', () => {
     expect(tracker.asked).toHaveLength(2)
   })
 
+  test('looks a third time where affinity led a client to an endpoint that is gone after the second', async () => {
+    change(dns(1, 2), dns(2))
+    await finish()
+    cleaner.staleEntriesDeleted()
+    await clock.advance(1500)
+    await finish()
+    expect(tracker.asked).toHaveLength(2)
+    tracker.flows = [flow(1), flow(2)]
+    await clock.advance(1500)
+    await finish()
+    expect(tracker.deleted).toEqual([flow(1)])
+    tracker.flows = [flow(1)]
+    views = [dns(2)]
+    await clock.advance(60_000)
+    cleaner.staleEntriesDeleted()
+    await clock.advance(1500)
+    await finish()
+    expect(tracker.deleted).toEqual([flow(1), flow(1)])
+    await clock.advance(60_000)
+    await finish()
+    expect(tracker.asked).toHaveLength(4)
+  })
+
   test('spares in its second look what has become right since', async () => {
     change(dns(1, 2, 3), dns(3))
     await finish()

@@ -42,7 +42,7 @@ const DELETED_IN_A_TURN = 2000
 
 /**
  * The second look at flows comes after this long. A packet that chose its endpoint before the change may enter its flow after the first
- * look: it waited on another CPU, or affinity sent it there until its entry was deleted, which takes a second at most.
+ * look: it waited on another CPU, or affinity sent it there until its entry was deleted. If that takes longer, there is a third.
  */
 const SECOND_LOOK_MS = 1500
 
@@ -68,6 +68,8 @@ export class FlowCleaner {
   /** For the second look. */
   #later: Task | undefined
   #laterTimer: Timer | undefined
+  /** Affinity led clients to backends that are gone after the look before `#later`. */
+  #needsThird = false
   /** The current look, and the index that it uses. */
   #current: Task | undefined
   #index: StaleFlowIndex | undefined
@@ -102,6 +104,18 @@ export class FlowCleaner {
     if (!this.#again.isWaiting) this.#begin()
   }
 
+  /** Until now, affinity may have led new flows to a backend that is gone. Those that began since the last look are still there. */
+  staleEntriesDeleted(): void {
+    if (this.#node === undefined) return
+    if (this.#later !== undefined) this.#needsThird = true
+    else if (this.#next === undefined && this.#current?.isSecond !== false) {
+      const task = newTask()
+      task.answerers = 'any'
+      this.#note(task, [], this.#options.views())
+      this.#lookAgain(task)
+    }
+  }
+
   /** Begins no further look. Resolves when the current one has ended. */
   async stop(): Promise<void> {
     this.#again.close()
@@ -113,6 +127,7 @@ export class FlowCleaner {
     this.#next = undefined
     this.#current = undefined
     this.#later = undefined
+    this.#needsThird = false
     this.#laterTimer?.cancel()
     this.#laterTimer = undefined
   }
@@ -169,7 +184,8 @@ export class FlowCleaner {
   #lookAgain(task: Task): void {
     this.#later = this.#later === undefined ? task : both(this.#later, task)
     this.#laterTimer ??= this.#options.clock.setTimeout(() => {
-      const later = { ...this.#later!, isSecond: this.#next === undefined }
+      const later = { ...this.#later!, isSecond: this.#next === undefined && !this.#needsThird }
+      this.#needsThird = false
       this.#next = this.#next === undefined ? later : both(later, this.#next)
       this.#later = undefined
       this.#laterTimer = undefined

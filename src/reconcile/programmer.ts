@@ -30,6 +30,8 @@ export interface WriteStats {
 export interface FinishStats extends WriteStats {
   /** There is more to do after so many milliseconds. */
   readonly againInMs?: number | undefined
+  /** Affinity entries were deleted that led clients to a backend that is gone. Their flows may still go there. */
+  readonly hadStaleEntries?: boolean
   /** The programmer no longer knows what the kernel holds: the next sync has to compare all. */
   readonly isUnsure?: true
 }

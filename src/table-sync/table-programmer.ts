@@ -172,6 +172,7 @@ export class TableProgrammer<P extends ServicePortView = ServicePortView> {
     const stats = new WriteLog()
     // This reports its failures itself, and does not throw.
     const againInMs = yield* this.#staleEntries.cleaning(stats)
+    const hadStaleEntries = stats.operations > 0
     try {
       this.#deleteStaleChains(stats)
     } catch (error) {
@@ -179,7 +180,7 @@ export class TableProgrammer<P extends ServicePortView = ServicePortView> {
       throw error
     }
     const { transactions, operations, bytes } = stats
-    return { transactions, operations, bytes, againInMs }
+    return { transactions, operations, bytes, againInMs, hadStaleEntries }
   }
 
   /** Deletes all in one transaction. If that fails, one by one: one of them may still be in use, or gone already. */

@@ -59,6 +59,8 @@ export type Outcome =
       readonly seenAs: 'client' | 'node'
       /** A client that came once comes to the same backend again. */
       readonly sticky: boolean
+      /** One that is slow, as the busy endpoints of a test may be, gets few connections: it may be missed. */
+      readonly byLoad?: true
     }
   /** Refused at once. */
   | { readonly kind: 'reject' }
@@ -113,6 +115,11 @@ export function reaches(...backends: readonly (PodName | 'node' | Answerer)[]): 
 /** Answered by one of the backends, which sees an address of the node. */
 export function reachesMasqueraded(...backends: readonly (PodName | 'node' | Answerer)[]): Outcome & { kind: 'to' } {
   return { ...reaches(...backends), seenAs: 'node' }
+}
+
+/** The same, and the busy ones of them get few connections. */
+export function byLoad(outcome: Outcome & { kind: 'to' }): Outcome & { kind: 'to' } {
+  return { ...outcome, byLoad: true }
 }
 
 /** The same, and a client always comes to the backend that it came to first. */

@@ -70,7 +70,7 @@ async function tryBackends(stage: FlowStage, flow: Flow, outcome: Outcome & { ki
   const complaints = await Promise.all(clients.map(tryClient))
   const [complaint] = complaints.filter((each) => each !== undefined)
   if (complaint !== undefined) return complaint
-  const allExpected = !outcome.sticky || flow.clients !== undefined
+  const allExpected = outcome.byLoad !== true && (!outcome.sticky || flow.clients !== undefined)
   return allExpected && missing.size > 0 ? `never came to ${[...missing].join(', ')}` : undefined
 }
 

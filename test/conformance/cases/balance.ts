@@ -3,7 +3,7 @@ import { type Balance, BALANCE_ANNOTATION } from '../../../src/model/balance.ts'
 import { WEIGHTS_ANNOTATION } from '../../../src/model/weights.ts'
 import { node, pods } from '../../support/addresses.ts'
 import { aName, aService, aSlice, type EndpointWish } from '../../support/builders.ts'
-import { clusterIp, flow, nodePort, reaches, reachesMasqueraded, stickily } from '../packet-flow.ts'
+import { byLoad, clusterIp, flow, nodePort, reaches, reachesMasqueraded, stickily } from '../packet-flow.ts'
 import type { PacketFlowCase } from '../packet-flow.ts'
 import { row } from './row.ts'
 
@@ -145,7 +145,7 @@ function balancedCases(family: Family): PacketFlowCase[] {
     }),
     row(`${about}: with least connections, or where a mode does not have them, all endpoints get some`, {
       objects: [least.service(balance('least-connections')), least.slice(all)],
-      flows: [flow('localPod', clusterIp(least.service()), reaches(...all))],
+      flows: [flow('localPod', clusterIp(least.service()), byLoad(reaches(...all)))],
     }),
     row(`${about}: what the annotation may not say has no effect`, {
       objects: [nonsense.service({ [BALANCE_ANNOTATION]: 'hash' }), nonsense.slice(all)],

@@ -30,7 +30,8 @@ export function judgeIpvs(facts: LeavingFacts): Change[] {
 function judgePings({ to, services }: LeavingFacts): Change[] {
   if (to.config.answerPing) return []
   return ofServices('ping', services, {
-    message: 'The addresses of a Service answered pings, and do not any more',
+    message:
+      'The addresses of a Service answered pings, and do not any more (newer kube-proxy has a chain KUBE-IPVS-FILTER, which refuses them)',
     todo: '--answer-ping (answerPing: true): cluster IPs and load-balancer IPs answer while there is an endpoint',
   })
 }
@@ -40,15 +41,24 @@ function judgeChoice({ from, to, services }: LeavingFacts): Change[] {
   const several = severalBackends(from)
   const { was, closest } = describeScheduler(scheduler)
   const isPossible = closest !== undefined && to.mode.balances.includes(closest)
-  const changed = services.filter(
-    (service) => several.has(keyOf(service)) && !(isPossible && balanceOf(service, to) === closest),
-  )
-  return ofServices('scheduler', changed, {
-    message: `Scheduler ${scheduler}: ${was}. Mode ${to.mode.name} chooses at random`,
-    todo: isPossible
-      ? `--balance=${closest} (balance: ${closest}) for all Services, or the annotation ${BALANCE_ANNOTATION}=${closest}: docs/guides/balancing.md`
-      : 'stay in ipvs mode, which this program keeps: --proxy-mode=ipvs',
+  const changed = services.filter((service) => several.has(keyOf(service)))
+  return BALANCES.flatMap((balance) => {
+    if (isPossible && balance === closest) return []
+    const own = changed.filter((service) => balanceOf(service, to) === balance)
+    return ofServices('scheduler', own, {
+      message: `Scheduler ${scheduler}: ${was}. Mode ${to.mode.name} chooses ${HOW[balance]}`,
+      todo: isPossible
+        ? `--balance=${closest} (balance: ${closest}) for all Services, or the annotation ${BALANCE_ANNOTATION}=${closest}: docs/guides/balancing.md`
+        : 'stay in ipvs mode, which this program keeps: --proxy-mode=ipvs',
+    })
   })
+}
+
+const HOW: Readonly<Record<Balance, string>> = {
+  random: 'at random',
+  'hash-client': "by a hash of the client's address",
+  'hash-connection': "by a hash of the client's address and port",
+  'least-connections': 'by open connections',
 }
 
 /** How the new mode chooses for a Service. */

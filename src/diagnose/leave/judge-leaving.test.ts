@@ -127,6 +127,13 @@ describe('from ipvs', () => {
   })
 })
 
+test('a Service that has another balance is said to have that', () => {
+  const pinned = service({ annotations: { [BALANCE_ANNOTATION]: 'hash-client' } })
+  const [change] = judge({ services: [pinned], flags: ['--ipvs-scheduler=lc', '--balance=least-connections'] })
+  expect(change).toMatchObject({ code: 'scheduler', services: ['default/web'] })
+  expect(change!.message).toMatch(/chooses by a hash of the client's address$/)
+})
+
 test.each([
   ['sh', /--balance=hash-client .* service\.kube-proxy-ts\.io\/balance=hash-client/],
   ['mh', /--balance=hash-connection/],

@@ -59,18 +59,30 @@ function unionOf(
 
 function toList(
   endpoints: readonly Endpoint[],
-  { balance, rungs = NO_RUNGS }: Omit<ListOptions, 'previous'>,
+  options: Omit<ListOptions, 'previous'>,
   previous: BackendList | undefined,
 ): BackendList {
   const records = new RecordWriter(endpoints.length)
-  const moves = rungs.size > 0 && balance === 'least-connections'
-  const scale = scaleOf(endpoints, moves ? FULL_SHARE : 1)
-  for (const { address, ip, port, isLocal, nodeName, weight } of endpoints) {
-    const whole = scale === 0 ? DEFAULT_WEIGHT : Math.min(LARGEST_WEIGHT, Math.round(weight * scale))
-    const moved = moves ? whole * shareOf(rungs.get(joinHostPort(ip, port)) ?? 0) : whole
-    records.add({ address, port, isLocal, mayBeLocal: nodeName === '', weight: moved })
+  const weightOf = weigher(endpoints, options)
+  for (const endpoint of endpoints) {
+    const { address, port, isLocal, nodeName } = endpoint
+    records.add({ address, port, isLocal, mayBeLocal: nodeName === '', weight: weightOf?.(endpoint) ?? DEFAULT_WEIGHT })
   }
-  return records.list(balance, previous)
+  return records.list(options.balance, previous)
+}
+
+/** The whole number that an endpoint weighs. Undefined: all weigh what they do without weights, as in most clusters. */
+function weigher(
+  endpoints: readonly Endpoint[],
+  { balance, rungs = NO_RUNGS }: Omit<ListOptions, 'previous'>,
+): ((endpoint: Endpoint) => number) | undefined {
+  const moves = rungs.size > 0 && balance === 'least-connections'
+  if (!moves && endpoints.every(({ weight }) => weight === DEFAULT_WEIGHT)) return undefined
+  const scale = scaleOf(endpoints, moves ? FULL_SHARE : 1)
+  return ({ ip, port, weight }) => {
+    const whole = scale === 0 ? DEFAULT_WEIGHT : Math.min(LARGEST_WEIGHT, Math.round(weight * scale))
+    return moves ? whole * shareOf(rungs.get(joinHostPort(ip, port)) ?? 0) : whole
+  }
 }
 
 /** What makes whole numbers of the weights, of which so many fit: percentages are fractions. 0: none weighs anything, so all weigh the same. */

@@ -144,6 +144,8 @@ export class NodeProxy {
       features,
       nativeHistograms: featureEnabled(config.featureGates, 'NativeHistograms'),
     })
+    const { overLimit } = inForce.running
+    if (overLimit !== undefined) this.#metrics.register(overLimit)
     this.#tripwire = openTripwire(this.#metrics, log)
     this.#metrics.mode.with(this.#mode.name, config.mode).set(1)
     this.#health = new ProxyHealth({ clock: systemClock, timeoutMs: 2 * config.syncPeriodMs })

@@ -8,6 +8,7 @@ import type { Family } from '../lib/ip.ts'
 import type { Logger } from '../lib/log.ts'
 import type { Walkable } from '../packet-walk/types.ts'
 import type { ModeMetric } from '../metrics/metrics.ts'
+import type { Printable } from '../metrics/registry.ts'
 import type { Balance } from '../model/balance.ts'
 import type { Frontend, Policy, ServicePortView } from '../model/types.ts'
 import type { SharedTables } from '../reconcile/pacing.ts'
@@ -160,6 +161,8 @@ export interface RunningMode {
   readonly remembered?: (question: RememberedQuestion) => Promise<readonly RememberedBackend[]>
   /** Whether this kernel has what limits take; asked when a service wants some. Absent: as the mode's descriptor says. */
   readonly canLimit?: () => boolean
+  /** For `/metrics`: what was over the limits of services. */
+  readonly overLimit?: Printable
   /** Lines for people, shown by /statusz. */
   readonly status?: () => string
   /**

@@ -28,13 +28,10 @@ async function openNftables(options: ModeOptions): Promise<RunningMode> {
   const { LocalhostNodePorts } = localhostNodePorts === true ? await import('./localhost.ts') : {}
   const tables = openWatchedTables({ table: nftablesPlanner.table, families, onForeignChange })
   let canLimit: boolean | undefined
-  let registered = false
   const localhost = LocalhostNodePorts && new LocalhostNodePorts(options)
   return {
     programmer(family, reports) {
       const { metrics, affinity } = reports
-      if (!registered) metrics.register(overLimitMetric(nftablesPlanner.table, families))
-      registered = true
       const ipFamily = `IPv${family}`
       const counts = {
         syncFailed: () => metrics.nftablesSyncFailures.with(ipFamily).inc(),
@@ -55,6 +52,7 @@ async function openNftables(options: ModeOptions): Promise<RunningMode> {
     },
     traffic: trafficCounters(families, { table: nftablesPlanner.table }),
     canLimit: () => (canLimit ??= probeLimits()),
+    overLimit: overLimitMetric(nftablesPlanner.table, families),
     ...(localhost && { status: () => localhost.status() }),
     close: () =>
       closeAllNow(

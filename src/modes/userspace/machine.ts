@@ -67,12 +67,10 @@ function openUserspace(options: ModeOptions): RunningMode {
   return {
     traffic: (family) => openUserspaceTraffic({ kernel: counters(family), listeners: listeners[family], plane }),
     canLimit: () => (canLimit ??= probeLimits()),
+    overLimit: overLimitMetric(USERSPACE_TABLE, families),
     remembered: (question) => recallBackends(plane, listeners[question.family], question),
     programmer(family, { metrics, onRefused }) {
-      if (programmers.size === 0) {
-        registerUserspaceMetrics(metrics, served, missing)
-        metrics.register(overLimitMetric(USERSPACE_TABLE, families))
-      }
+      if (programmers.size === 0) registerUserspaceMetrics(metrics, served, missing)
       const ofFamily = missingListeners(`IPv${family}`, options, onRefused)
       missing.set(family, ofFamily)
       const programmer = new UserspaceProgrammer({

@@ -31,7 +31,7 @@ export interface PartSizes {
 }
 
 /** The kernel takes some milliseconds for a part, and has enlarged a set by the time that it gets the next. */
-export const PART_SIZES: PartSizes = { whole: 4000, elements: 2000, objects: 400 }
+export const PART_SIZES: PartSizes = { whole: 4000, elements: 2000, objects: 200 }
 
 /** What an element says of its frontend: a source that may connect, the backend at one of its places, or anything else. */
 type Role = 'source' | 'place' | 'decision'

@@ -108,6 +108,11 @@ function writeDialled(choice: steps.Choice): Step[] {
   ]
 }
 
+/** Not beyond the last one: without CAP_PERFMON, the kernel allows no pointer there. */
+function toNext(flow: number): Step[] {
+  return flow === FLOWS.count - 1 ? [] : [add(0, FLOW.length)]
+}
+
 /** Goes on at `known` or at `new` with a pointer to the flow in r0. Without room for one, the rules serve. */
 function findFlow({ flows }: steps.Choice): Step[] {
   const lookUp = [loadMap(1, flows), move(2, STACK), add(2, COOKIE_AT), call(HELPER.lookUp)]
@@ -132,7 +137,7 @@ function findFlow({ flows }: steps.Choice): Step[] {
       ]),
       jump('known'),
       label(`not ${i}`),
-      add(0, FLOW.length),
+      ...toNext(i),
     ]),
     jump('go on'),
   ]
@@ -241,7 +246,7 @@ function receive(words: readonly number[], flows: number): Step[] {
       ...fields.flatMap(({ at, dialled }) => [load(4, 1, 0, dialled), store(4, CONTEXT, at, 1)]),
       jump('go on'),
       label(`not ${i}`),
-      add(0, FLOW.length),
+      ...toNext(i),
     ]),
     ...steps.goOn(),
   ]

@@ -8,7 +8,7 @@ import type { EndpointSlice, Service } from '../../src/kube/types.ts'
 import type { NodeView } from '../../src/model/types.ts'
 import { openIpvs, type IpvsSettings } from '../../src/modes/ipvs/machine.ts'
 import type { RunningMode } from '../../src/modes/contract.ts'
-import type { Programmer, SyncStats } from '../../src/reconcile/programmer.ts'
+import type { Programmer, ProgrammerReports, SyncStats } from '../../src/reconcile/programmer.ts'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { node as hostNode } from '../support/addresses.ts'
 import { FinishingProgrammer } from '../support/finishing-programmer.ts'
@@ -73,7 +73,9 @@ export class IpvsNode implements Disposable {
         },
       })
       this.#programmer = new FinishingProgrammer(
-        this.#mode.programmer(this.view.family, undefined as never),
+        this.#mode.programmer(this.view.family, {
+          onRefused: () => {},
+        } as Partial<ProgrammerReports> as ProgrammerReports),
         systemClock,
       )
       return this.#programmer.syncAll(this.view, this.#model.views())

@@ -12,7 +12,7 @@ import { makeSet } from '../../nftables/make-set.ts'
 import type { Chain, NftSet, Rule } from '../../nftables/types.ts'
 import { type Elements, frontendKey } from './frontend.ts'
 import { chain, matchKeys } from './match.ts'
-import { servicePortBaseName } from './names.ts'
+import { servicePortBaseName } from './service-port-name.ts'
 import { addressType, NODE_PORT_KEY, serviceKey } from './schema.ts'
 
 /** The chains of a mode that lead its frontends, and its node ports, to their limits. */

@@ -1,8 +1,5 @@
 // The sets and chains that protect the frontends. They are the same in every mode with an nftables table.
 
-import { hashedName } from '../../lib/hash.ts'
-import type { ServicePortView } from '../../model/types.ts'
-
 export const GUARD_SETS = {
   clusterIps: 'cluster-ips',
   nodePortIps: 'nodeport-ips',
@@ -32,8 +29,3 @@ export const GUARD_CHAINS = {
   refuseNodePort: 'refuse-nodeport',
   clusterIpsCheck: 'cluster-ips-check',
 } as const
-
-/** As kube-proxy names the chains of a service port: `ULMVA6XW-ns1/svc1/tcp/p80`. */
-export function servicePortBaseName(port: ServicePortView): string {
-  return hashedName(`${port.namespace}/${port.service}/${port.protocol.toLowerCase()}/${port.portName}`)
-}

@@ -5,7 +5,8 @@
 
 import type { ServicePortView } from '../../../model/types.ts'
 import type { TransportProtocol } from '../../../nftables/fields.ts'
-import { GUARD_CHAINS, GUARD_SETS, servicePortBaseName } from '../../../table-sync/plan/names.ts'
+import { GUARD_CHAINS, GUARD_SETS } from '../../../table-sync/plan/names.ts'
+import { servicePortBaseName } from '../../../table-sync/plan/service-port-name.ts'
 
 export const TABLE = 'kube-proxy'
 

@@ -33,7 +33,13 @@ const lanes = [
     { name: 'sandbox', reason: needsRoot },
     { name: 'faults', reason: needsRoot },
   ],
-  [{ name: 'uml', reason: needsRoot ?? needsX64, inside: ['node', join(root, 'test', 'uml', 'run.mjs')] }],
+  [
+    {
+      name: 'uml',
+      reason: needsRoot ?? needsX64,
+      inside: ['node', join(root, 'test', 'uml', 'run.mjs'), '--timeout', '2700'],
+    },
+  ],
 ]
 /** Before the lanes: pure tests, and those that measure. */
 const pure = [{ name: 'unit' }, { name: 'growth' }]

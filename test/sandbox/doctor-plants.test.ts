@@ -540,13 +540,26 @@ async function isFound(code: string, question: DoctorQuestion, says = /./): Prom
   if (SHOWS.test(command)) await node.run(`${command} > /dev/null 2>&1${isNoRoute}`)
 }
 
+/**
+ * User Mode Linux takes ten times as long, and most of what is asked has nothing to do with the mode. So a third is planted there, unless
+ * DOCTOR_PLANTS=all.
+ */
+function sampleOf<T>(all: readonly T[]): readonly T[] {
+  return isIpvs && process.env['DOCTOR_PLANTS'] !== 'all' ? all.filter((_, i) => i % 3 === 0) : all
+}
+
 describe.each(MODES)('in mode %s', (mode) => {
+  /** The userspace mode relays connections: these failures cannot be there. */
+  const whereTranslated = (name: string, run: () => Promise<void>) => {
+    if (TRANSLATING.includes(mode)) test(name, run)
+  }
+
   beforeAll(async () => {
     if (mode !== 'nftables') expect(sandbox.run('mode', 'node-1', mode).status).toBe(0)
     await isWell()
   })
 
-  test.each(OF_OBJECTS.map(([code, service, how]) => [code, { service, ...how }] as const))(
+  test.each(sampleOf(OF_OBJECTS).map(([code, service, how]) => [code, { service, ...how }] as const))(
     '%s: %o',
     (code, question) => isFound(code, question),
   )
@@ -554,7 +567,7 @@ describe.each(MODES)('in mode %s', (mode) => {
   const harmful = Object.entries(PLANTS).filter(
     ([, { modes = ALL_MODES, ask }]) => modes.includes(mode) && !(isIpvs && ask?.sends === true),
   )
-  test.each(harmful)('%s', async (_, { code, plant, remove, says, ask, pod }) => {
+  test.each(sampleOf(harmful))('%s', async (_, { code, plant, remove, says, ask, pod }) => {
     const place = pod === undefined ? node : pods.get(pod)!
     await place.run(plant)
     try {
@@ -593,25 +606,22 @@ describe.each(MODES)('in mode %s', (mode) => {
     }
   })
 
-  test.runIf(TRANSLATING.includes(mode))(
-    "a name server's cache on this node, and a check of the way back, are healthy",
-    async () => {
-      const { spec } = await sandbox.api.get('/api/v1/namespaces/kube-system/services/kube-dns')
-      const rule = `-d ${spec.clusterIP} -p tcp --dport 53 -j NOTRACK`
-      const chains = ['PREROUTING', 'OUTPUT']
-      const check = table('inet rp', 'prerouting priority -300', 'fib saddr . mark . iif oif missing drop')
-      await node.run(`ip addr add ${spec.clusterIP}/32 dev lo; ${check.plant}`)
-      for (const chain of chains) await node.run(`iptables-nft -t raw -I ${chain} ${rule}`)
-      try {
-        const { finding, answers } = await doctor.about({ service: 'kube-system/kube-dns:53', seesPods: false })
-        expect(finding?.code).not.toBe('foreign-rule')
-        expect(answers.find(({ question }) => question.startsWith('do rules'))).toMatchObject({ result: 'yes' })
-      } finally {
-        for (const chain of chains) await node.run(`iptables-nft -t raw -D ${chain} ${rule}`)
-        await node.run(`ip addr del ${spec.clusterIP}/32 dev lo; ${check.remove}`)
-      }
-    },
-  )
+  whereTranslated("a name server's cache on this node, and a check of the way back, are healthy", async () => {
+    const { spec } = await sandbox.api.get('/api/v1/namespaces/kube-system/services/kube-dns')
+    const rule = `-d ${spec.clusterIP} -p tcp --dport 53 -j NOTRACK`
+    const chains = ['PREROUTING', 'OUTPUT']
+    const check = table('inet rp', 'prerouting priority -300', 'fib saddr . mark . iif oif missing drop')
+    await node.run(`ip addr add ${spec.clusterIP}/32 dev lo; ${check.plant}`)
+    for (const chain of chains) await node.run(`iptables-nft -t raw -I ${chain} ${rule}`)
+    try {
+      const { finding, answers } = await doctor.about({ service: 'kube-system/kube-dns:53', seesPods: false })
+      expect(finding?.code).not.toBe('foreign-rule')
+      expect(answers.find(({ question }) => question.startsWith('do rules'))).toMatchObject({ result: 'yes' })
+    } finally {
+      for (const chain of chains) await node.run(`iptables-nft -t raw -D ${chain} ${rule}`)
+      await node.run(`ip addr del ${spec.clusterIP}/32 dev lo; ${check.remove}`)
+    }
+  })
 
   // The userspace mode relays: it has no such flows, and may itself dial another Service.
   if (TRANSLATING.includes(mode)) {
@@ -684,7 +694,7 @@ describe.each(MODES)('in mode %s', (mode) => {
     expect(await doctor.about({ service: 'default/far', from })).toMatchObject({ finding: null, isOpen: false })
   })
 
-  test.runIf(TRANSLATING.includes(mode))('policy routing that leads what a pod sends elsewhere', async () => {
+  whereTranslated('policy routing that leads what a pod sends elsewhere', async () => {
     const client = pods.get('a1')!
     const from = (await client.run('ip -4 -o addr show dev eth0')).match(/inet ([\d.]+)/)![1]!
     await node.run('ip route add default via 172.30.0.1 table 88; ip rule add pref 50 from 10.244.1.0/24 lookup 88')
@@ -699,7 +709,7 @@ describe.each(MODES)('in mode %s', (mode) => {
     }
   })
 
-  test.runIf(TRANSLATING.includes(mode))('one of two endpoints does not answer one client', async () => {
+  whereTranslated('one of two endpoints does not answer one client', async () => {
     // In words that the doctor cannot read.
     const wall = table('inet fw', 'forward priority 0', 'iifname "cni0" ip daddr 10.244.2.0/24 meta cpu != 4095 drop')
     const from = (await pods.get('a1')!.run('ip -4 -o addr show dev eth0')).match(/inet ([\d.]+)/)![1]!

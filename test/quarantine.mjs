@@ -17,4 +17,10 @@ export const quarantine = [
     reason:
       'ended with status 1 once, at the same moment, and what it lost was not kept; the same seed passed by itself right after',
   },
+  {
+    project: /^uml$/,
+    test: /^nftables, least-connections: the slowest clients wait less than half as long as at random$/,
+    reason:
+      'shares move by the clock, and User Mode Linux may leave the proxy without a processor for more than a second; seen to fail at a load of 40 only. test/e2e/least-connections.test.ts holds it on the machine itself',
+  },
 ]

@@ -157,6 +157,8 @@ else {
         const service = aDatagramService([family])
         rig.cluster.put(service, aSlice(service, ['localB', 'remoteA', 'remoteB']))
         await rig.settled()
+        // The maps follow the rules.
+        await udpIsChosen(itself, service)
         expect((await waysOfUdp(itself, service, 3)).ways).toEqual(['chosen'])
         // A flow that has begun by the rules stays with them.
         const first = await openUdp(localPod, { address: service.spec.clusterIP, port: 80 }, { isUnconnected: true })

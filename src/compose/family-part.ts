@@ -16,7 +16,6 @@ import type { HealthCheck, NodeView, ServicePortView } from '../model/types.ts'
 import type { ProxyHealth } from '../serve/proxy-health.ts'
 import { type HealthAddresses, ServiceHealth } from '../serve/service-health.ts'
 import type { Periods } from '../reconcile/pacing.ts'
-import type { Chore } from '../reconcile/queue.ts'
 import { FamilyPipeline } from '../reconcile/family-pipeline.ts'
 import { FlowCleaner } from '../reconcile/flow-cleaner.ts'
 import { subscriberFailures } from '../reconcile/subscriber-failures.ts'
@@ -47,8 +46,6 @@ export interface FamilyPartOptions {
   readonly comparesEach: boolean
   /** Subscribers of each write, besides the flow cleaner and the health check ports. */
   readonly subscribers: readonly Subscriber[]
-  /** Other writes to the kernel for this family. */
-  readonly chores?: readonly Chore[]
 }
 
 export class FamilyPart {
@@ -93,7 +90,6 @@ export class FamilyPart {
         ...options.subscribers,
       ],
       onStaleEntries: () => this.#flows.staleEntriesDeleted(),
-      ...(options.chores && { chores: options.chores }),
     })
   }
 

@@ -17,7 +17,7 @@ import { type Subscriber, Subscribers } from './subscribers.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import type { Periods, SharedTables } from './pacing.ts'
 import type { Programmer } from './programmer.ts'
-import { type Cause, type Chore, ReconcileQueue, type WriteResult } from './queue.ts'
+import { type Cause, ReconcileQueue, type WriteResult } from './queue.ts'
 import { Recorder } from './recorder.ts'
 import { SyncMetrics } from './sync-metrics.ts'
 
@@ -35,8 +35,6 @@ export interface FamilyPipelineOptions {
   readonly subscribers: readonly Subscriber[]
   /** Called when affinity entries were deleted that led clients to a backend that is gone. */
   readonly onStaleEntries?: () => void
-  /** Other writes to the kernel for this family. */
-  readonly chores?: readonly Chore[]
 }
 
 /** How often all rules are compared with the kernel's; half as often when changes leave no time for it. */
@@ -67,7 +65,7 @@ export class FamilyPipeline {
   #triggerTimes: readonly number[] = []
 
   constructor(options: FamilyPipelineOptions) {
-    const { clock, log, periods, model, metrics, programmer, sharedTables, chores = [] } = options
+    const { clock, log, periods, model, metrics, programmer, sharedTables } = options
     this.#options = options
     this.#node = options.node
     this.#periods = periods
@@ -89,8 +87,7 @@ export class FamilyPipeline {
       periods,
       sharedTables,
       write: (cause) => this.#write(cause),
-      chores:
-        programmer.finish === undefined ? chores : [{ run: () => this.#finish(), ...failures('cleanup') }, ...chores],
+      chores: programmer.finish === undefined ? [] : [{ run: () => this.#finish(), ...failures('cleanup') }],
       onError(error, cause, retryInMs) {
         const message = cause === 'heal' ? 'Cannot restore rules that another program changed' : 'Sync failed'
         familyLog.error(error, message, { retryInMs })
@@ -185,11 +182,6 @@ export class FamilyPipeline {
   /** Another program changed our rules, or may have: restores them. */
   heal(certainty?: 'certain' | 'perhaps'): void {
     if (this.#started && this.#queue.heal(certainty)) this.#drift.suspect()
-  }
-
-  /** One of the chores has work. */
-  wake(chore: Chore): void {
-    this.#queue.wake(chore)
   }
 
   /** Begins no further write. Resolves when the current one has ended. */

@@ -41,10 +41,10 @@ function judgeChoice({ from, to, services }: LeavingFacts): Change[] {
   const several = severalBackends(from)
   const { was, closest } = describeScheduler(scheduler)
   const isPossible = closest !== undefined && to.mode.balances.includes(closest)
-  const changed = services.filter((service) => several.has(keyOf(service)))
+  const balanced = services.filter((service) => several.has(keyOf(service)))
   return BALANCES.flatMap((balance) => {
     if (isPossible && balance === closest) return []
-    const own = changed.filter((service) => balanceOf(service, to) === balance)
+    const own = balanced.filter((service) => balanceOf(service, to) === balance)
     return ofServices('scheduler', own, {
       message: `Scheduler ${scheduler}: ${was}. Mode ${to.mode.name} chooses ${HOW[balance]}`,
       todo: isPossible
